@@ -2,18 +2,33 @@
 
 use std::fmt;
 
+/// What a [`Frame`] is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// A template.
+    Template,
+    /// A function.
+    Function,
+}
+
 /// A place in the circuit's source, as circom's error messages name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Name of the template.
-    pub template: String,
-    /// Line in the file that holds the template, from 1.
+    /// Template or function.
+    pub scope: Scope,
+    /// Its name.
+    pub name: String,
+    /// Line in the file that holds it, from 1.
     pub line: u32,
 }
 
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "template {} line {}", self.template, self.line)
+        let scope = match self.scope {
+            Scope::Template => "template",
+            Scope::Function => "function",
+        };
+        write!(f, "{scope} {} line {}", self.name, self.line)
     }
 }
 
@@ -108,13 +123,13 @@ pub enum WitnessError {
         found: &'static str,
     },
     /// The circuit's own assertion, or a `===`, does not hold for this input.
-    #[error("the circuit refuses this input: an assertion fails in {}", frames(.frames))]
+    #[error("the circuit refuses this input: an assertion fails in {}", places(.frames))]
     AssertFailed {
         /// The place of the assertion, then the places that its component was used from.
         frames: Vec<Frame>,
     },
     /// The circuit stopped with one of circom's other exceptions.
-    #[error("the circuit stopped: {what} (in {})", frames(.frames))]
+    #[error("the circuit stopped: {what} (in {})", places(.frames))]
     Exception {
         /// circom's name for it.
         what: &'static str,
@@ -130,12 +145,10 @@ pub enum WitnessError {
         fuel: u64,
     },
     /// The circuit's code needs more memory than allowed.
-    #[error("the circuit's code asks for {asked} bytes of memory, {limit} are allowed")]
+    #[error("the circuit's code asks for more than the {limit} bytes of memory that are allowed")]
     MemoryLimit {
-        /// Bytes it asked for.
-        asked: u64,
         /// Bytes allowed.
-        limit: u64,
+        limit: usize,
     },
     /// The circuit's code broke off: an unreachable instruction, an access outside its memory.
     #[error("the circuit's code broke off: {what}")]
@@ -204,7 +217,7 @@ fn missing_names(names: &Option<Vec<String>>) -> String {
     }
 }
 
-fn frames(frames: &[Frame]) -> String {
+fn places(frames: &[Frame]) -> String {
     if frames.is_empty() {
         return "a place that the circuit's code does not name".to_owned();
     }

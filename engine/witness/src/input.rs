@@ -9,6 +9,7 @@
 //!   reduces larger values without a word; here they are refused, since a proof about another
 //!   number than the one that was sent helps nobody.
 //! * Arrays nest to any shape and are flattened in order; only the count of values is checked.
+//!   A signal of no values may be given as `[]` or left out.
 //! * Objects give the fields of a bus: `{"b": {"x": 1}}` is the signal `b.x`, and
 //!   `{"b": [{"x": 1}, {"x": 2}]}` are `b[0].x` and `b[1].x`, as in circom's own calculator.
 //! * A signal given twice is refused; so is anything after the object.
@@ -160,12 +161,7 @@ impl Reader<'_> {
     }
 
     /// One value, array or bus of the signal `name`; tells whether it held a bus.
-    fn value(
-        &mut self,
-        name: &str,
-        indices: &mut Vec<usize>,
-        depth: usize,
-    ) -> Result<bool, WitnessError> {
+    fn value(&mut self, name: &str, indices: &mut Vec<usize>, depth: usize) -> Result<bool, WitnessError> {
         if depth > MAX_DEPTH {
             return Err(self.malformed("at most 64 levels of nesting"));
         }
@@ -194,12 +190,7 @@ impl Reader<'_> {
         }
     }
 
-    fn array(
-        &mut self,
-        name: &str,
-        indices: &mut Vec<usize>,
-        depth: usize,
-    ) -> Result<bool, WitnessError> {
+    fn array(&mut self, name: &str, indices: &mut Vec<usize>, depth: usize) -> Result<bool, WitnessError> {
         self.expect(b'[', "an array")?;
         self.space();
         if self.peek() == Some(b']') {
@@ -269,11 +260,7 @@ impl Reader<'_> {
     }
 
     fn word(&mut self, name: &str) -> Result<(), WitnessError> {
-        for (word, kind) in [
-            ("true", "a boolean"),
-            ("false", "a boolean"),
-            ("null", "null"),
-        ] {
+        for (word, kind) in [("true", "a boolean"), ("false", "a boolean"), ("null", "null")] {
             if self.text[self.at..].starts_with(word.as_bytes()) {
                 self.at += word.len();
                 self.push(name, Err(BadValue::NotAnInteger), kind);
@@ -443,8 +430,14 @@ mod tests {
         for text in texts {
             assert_eq!(code(text), "malformed-json", "{}", text.escape_ascii());
         }
-        assert_eq!(code(format!("{{\"a\":{}", "[".repeat(1 << 20)).as_bytes()), "malformed-json");
-        assert_eq!(code(format!("{{\"{}\":1}}", "x".repeat(2000)).as_bytes()), "malformed-json");
+        assert_eq!(
+            code(format!("{{\"a\":{}", "[".repeat(1 << 20)).as_bytes()),
+            "malformed-json"
+        );
+        assert_eq!(
+            code(format!("{{\"{}\":1}}", "x".repeat(2000)).as_bytes()),
+            "malformed-json"
+        );
         assert_eq!(code(b"{\"a\":1,\"a\":2}"), "signal-twice");
         assert_eq!(code(b"{\"a\":{\"x\":1},\"a.x\":2}"), "signal-twice");
     }

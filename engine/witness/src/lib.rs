@@ -21,5 +21,5 @@ mod names;
 mod value;
 
 pub use calculator::{Calculator, Limits};
-pub use error::{Frame, WitnessError};
+pub use error::{Frame, Scope, WitnessError};
 pub use names::InputSignal;

@@ -23,11 +23,11 @@ pub(crate) fn hash(name: &str) -> u64 {
 }
 
 /// Finds the inputs among the labels. `size_of` asks the circuit how many values a name takes
-/// (`None`: no input of that name); `total` is the number of values of all inputs together.
+/// (0: no input of that name); `total` is the number of values of all inputs together.
 pub(crate) fn inputs<E>(
     sym: &[u8],
     total: usize,
-    mut size_of: impl FnMut(&str) -> Result<Option<usize>, E>,
+    mut size_of: impl FnMut(&str) -> Result<usize, E>,
 ) -> Result<Vec<InputSignal>, E> {
     let mut found = Vec::new();
     let mut tried = HashSet::new();
@@ -48,7 +48,8 @@ pub(crate) fn inputs<E>(
         if !tried.insert(name) {
             continue;
         }
-        if let Some(size) = size_of(name)? {
+        let size = size_of(name)?;
+        if size > 0 {
             missing = missing.saturating_sub(size);
             found.push(InputSignal {
                 name: name.to_owned(),
@@ -86,14 +87,20 @@ mod tests {
         let found = inputs(sym, 3, |name| {
             asked.push(name.to_owned());
             Ok::<_, ()>(match name {
-                "b[0].x" => Some(1),
-                "m" => Some(2),
-                _ => None,
+                "b[0].x" => 1,
+                "m" => 2,
+                _ => 0,
             })
         })
         .unwrap();
         assert_eq!(asked, ["out", "b[0].x", "m"]);
-        assert_eq!(found[1], InputSignal { name: "m".into(), size: 2 });
+        assert_eq!(
+            found[1],
+            InputSignal {
+                name: "m".into(),
+                size: 2
+            }
+        );
         assert_eq!(without_indices("]"), "]");
         assert_eq!(without_indices("a]["), "a][");
     }

@@ -44,16 +44,11 @@ pub(crate) fn parse(text: &str) -> Result<[u8; 32], BadValue> {
     if significant.len() > max {
         return Err(BadValue::OutOfRange);
     }
-    let magnitude =
-        BigUint::parse_bytes(significant.as_bytes(), radix).ok_or(BadValue::NotAnInteger)?;
+    let magnitude = BigUint::parse_bytes(significant.as_bytes(), radix).ok_or(BadValue::NotAnInteger)?;
     if magnitude >= *R {
         return Err(BadValue::OutOfRange);
     }
-    let element = if negative {
-        &*R - magnitude
-    } else {
-        magnitude
-    };
+    let element = if negative { &*R - magnitude } else { magnitude };
     let mut bytes = [0; 32];
     for (to, from) in bytes.iter_mut().zip(element.to_bytes_le()) {
         *to = from;
@@ -86,17 +81,13 @@ mod tests {
         assert_eq!(parse(&format!("-{r}")), Err(BadValue::OutOfRange));
         assert_eq!(parse(&"9".repeat(78)), Err(BadValue::OutOfRange));
         assert_eq!(parse(&"f".repeat(65)), Err(BadValue::NotAnInteger));
-        assert_eq!(
-            parse(&format!("0x{}", "f".repeat(65))),
-            Err(BadValue::OutOfRange)
-        );
+        assert_eq!(parse(&format!("0x{}", "f".repeat(65))), Err(BadValue::OutOfRange));
     }
 
     #[test]
     fn what_is_no_integer() {
         for text in [
-            "", "-", "+1", "--1", "0x", "-0x1", "0b1", "1.0", "1e3", " 1", "1 ", "1_000", "١",
-            "NaN",
+            "", "-", "+1", "--1", "0x", "-0x1", "0b1", "1.0", "1e3", " 1", "1 ", "1_000", "١", "NaN",
         ] {
             assert_eq!(parse(text), Err(BadValue::NotAnInteger), "{text:?}");
         }
