@@ -55,7 +55,7 @@ pub enum Family {
     Deadline = 23,
     /// Index: open attempts.
     Open = 24,
-    /// Index: terminal jobs in the order in which they ended.
+    /// Index: terminal jobs, oldest first.
     Done = 25,
     /// Index: job number by idempotency key.
     Idempotency = 26,
@@ -153,7 +153,10 @@ pub fn stale(token: Token) -> Key {
 }
 
 fn token_key(family: Family, token: Token) -> Key {
-    key(family, &[&token.boot.0.to_be_bytes(), &token.grant.0.to_be_bytes()])
+    key(
+        family,
+        &[&token.boot.0.to_be_bytes(), &token.grant.0.to_be_bytes()],
+    )
 }
 
 /// The prefix of everything in `family` that is keyed by a job first.
@@ -195,7 +198,14 @@ pub fn partition(job: JobNumber, index: u32) -> Key {
 /// An attempt's key.
 #[must_use]
 pub fn attempt(of: AttemptRef) -> Key {
-    key(Family::Attempt, &[&of.job.0.to_be_bytes(), &of.partition.to_be_bytes(), &of.number.to_be_bytes()])
+    key(
+        Family::Attempt,
+        &[
+            &of.job.0.to_be_bytes(),
+            &of.partition.to_be_bytes(),
+            &of.number.to_be_bytes(),
+        ],
+    )
 }
 
 /// The prefix of a partition's attempts.
@@ -238,7 +248,10 @@ pub fn active(job: JobNumber) -> Key {
 #[must_use]
 pub fn ready(priority: Priority, job: JobNumber, partition: u32) -> Key {
     let urgency = 255 - priority as u8;
-    key(Family::Ready, &[&[urgency], &job.0.to_be_bytes(), &partition.to_be_bytes()])
+    key(
+        Family::Ready,
+        &[&[urgency], &job.0.to_be_bytes(), &partition.to_be_bytes()],
+    )
 }
 
 /// Reads a [`ready`] key.
@@ -254,7 +267,14 @@ pub fn parse_ready(bytes: &[u8]) -> Option<(Priority, JobNumber, u32)> {
 /// The index key of a waiting partition.
 #[must_use]
 pub fn retry(wake_at: Millis, job: JobNumber, partition: u32) -> Key {
-    key(Family::Retry, &[&wake_at.0.to_be_bytes(), &job.0.to_be_bytes(), &partition.to_be_bytes()])
+    key(
+        Family::Retry,
+        &[
+            &wake_at.0.to_be_bytes(),
+            &job.0.to_be_bytes(),
+            &partition.to_be_bytes(),
+        ],
+    )
 }
 
 /// Reads a [`retry`] key.
@@ -277,7 +297,10 @@ pub fn deadline(at: Millis, job: JobNumber) -> Key {
 pub fn parse_deadline(bytes: &[u8]) -> Option<(Millis, JobNumber)> {
     let rest = bytes.strip_prefix(&[Family::Deadline as u8])?;
     let (at, job) = rest.split_first_chunk()?;
-    Some((Millis(u64::from_be_bytes(*at)), JobNumber(u64::from_be_bytes(job.try_into().ok()?))))
+    Some((
+        Millis(u64::from_be_bytes(*at)),
+        JobNumber(u64::from_be_bytes(job.try_into().ok()?)),
+    ))
 }
 
 /// The index key of an open attempt.
@@ -286,18 +309,10 @@ pub fn open(job: JobNumber, partition: u32) -> Key {
     in_job(Family::Open, job, partition)
 }
 
-/// The index key of a terminal job: by the event that ended it.
+/// The index key of a terminal job.
 #[must_use]
-pub fn done(ended: JournalNumber, job: JobNumber) -> Key {
-    key(Family::Done, &[&ended.0.to_be_bytes(), &job.0.to_be_bytes()])
-}
-
-/// Reads a [`done`] key.
-#[must_use]
-pub fn parse_done(bytes: &[u8]) -> Option<(JournalNumber, JobNumber)> {
-    let rest = bytes.strip_prefix(&[Family::Done as u8])?;
-    let (ended, job) = rest.split_first_chunk()?;
-    Some((JournalNumber(u64::from_be_bytes(*ended)), JobNumber(u64::from_be_bytes(job.try_into().ok()?))))
+pub fn done(job: JobNumber) -> Key {
+    of_job(Family::Done, job)
 }
 
 /// The index key of an idempotency key.
@@ -329,7 +344,10 @@ pub fn needs(job: JobNumber, object: Digest) -> Key {
 pub fn parse_needs(bytes: &[u8]) -> Option<(JobNumber, Digest)> {
     let rest = bytes.strip_prefix(&[Family::Needs as u8])?;
     let (job, object) = rest.split_first_chunk()?;
-    Some((JobNumber(u64::from_be_bytes(*job)), Digest(object.try_into().ok()?)))
+    Some((
+        JobNumber(u64::from_be_bytes(*job)),
+        Digest(object.try_into().ok()?),
+    ))
 }
 
 /// The prefix of everybody who needs an object.
@@ -408,7 +426,10 @@ pub fn importing(digest: Digest) -> Key {
 #[must_use]
 pub fn parse_pair(bytes: &[u8]) -> Option<(JobNumber, u32)> {
     let (job, partition) = bytes.split_first_chunk()?;
-    Some((JobNumber(u64::from_be_bytes(*job)), u32::from_be_bytes(partition.try_into().ok()?)))
+    Some((
+        JobNumber(u64::from_be_bytes(*job)),
+        u32::from_be_bytes(partition.try_into().ok()?),
+    ))
 }
 
 /// Reads the job number in front of a key of a family that is keyed by a job.

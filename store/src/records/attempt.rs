@@ -67,3 +67,14 @@ pub struct Attempt {
     /// What the reused pieces had cost, in milliseconds.
     pub saved_ms: u64,
 }
+
+impl Outcome {
+    /// `ok`, or the failure class: the word in answers and counters.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Ended(failure) => failure.class.name(),
+        }
+    }
+}

@@ -115,7 +115,11 @@ impl Failure {
     /// The same with a code of its own.
     #[must_use]
     pub fn coded(class: FailureClass, code: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { class, code: cut(code.into(), 64), detail: cut(detail.into(), 1024) }
+        Self {
+            class,
+            code: cut(code.into(), 64),
+            detail: cut(detail.into(), 1024),
+        }
     }
 }
 

@@ -104,7 +104,10 @@ impl JobState {
     /// Nothing changes any more, retries and pruning excepted.
     #[must_use]
     pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled | Self::Expired)
+        matches!(
+            self,
+            Self::Succeeded | Self::Failed | Self::Cancelled | Self::Expired
+        )
     }
 
     /// New work may be granted.

@@ -60,7 +60,10 @@ impl PartitionState {
     /// An attempt is open.
     #[must_use]
     pub fn is_open(self) -> bool {
-        matches!(self, Self::Synthesizing | Self::Synthesized | Self::Proving | Self::Finishing)
+        matches!(
+            self,
+            Self::Synthesizing | Self::Synthesized | Self::Proving | Self::Finishing
+        )
     }
 
     /// The name in answers.
@@ -166,7 +169,10 @@ pub struct Piece {
 
 impl std::fmt::Debug for Piece {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Piece").field("name", &self.name).field("millis", &self.millis).finish_non_exhaustive()
+        f.debug_struct("Piece")
+            .field("name", &self.name)
+            .field("millis", &self.millis)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,195 @@
+//! Circuits: registered, imported, removed.
+
+use super::{CircuitAdd, Refusal, Reply, StepError, Transaction};
+use crate::event::What;
+use crate::ids::{Digest, ProcessId, Token};
+use crate::keys::{self, Family};
+use crate::records::{
+    Circuit, CircuitFacts, CircuitState, Device, Failure, FailureClass, ImportState, Subject,
+};
+
+/// Worker processes that may die by their own fault importing one circuit, in a row, before it is refused.
+const IMPORT_DEATHS: u32 = 3;
+
+pub(super) fn add(tx: &mut Transaction<'_>, add: &CircuitAdd) -> Result<Reply, StepError> {
+    let visible = add
+        .name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if add.name.is_empty() || add.name.len() > 64 || !visible {
+        return Err(Refusal::OutOfLimits {
+            field: "name",
+            expected: "1 to 64 letters, digits, dots, dashes or underscores".to_owned(),
+            found: format!("{:?}", add.name),
+        }
+        .into());
+    }
+    let named = tx.digest_at(&keys::circuit_name(&add.name))?;
+    let there = tx.record::<Circuit>(&keys::circuit(add.circuit))?;
+    let usable = there
+        .as_ref()
+        .is_some_and(|there| !matches!(there.state, CircuitState::Failed(_)));
+    match named {
+        Some(other) if other != add.circuit && !add.replace => return Err(Refusal::NameTaken(other).into()),
+        Some(other) if other == add.circuit && usable => return Ok(Reply::Unchanged),
+        _ => {}
+    }
+    if usable {
+        tx.emit(
+            None,
+            What::CircuitNamed {
+                name: add.name.clone(),
+                circuit: add.circuit,
+            },
+        )?;
+        return Ok(Reply::Done);
+    }
+    tx.emit(
+        None,
+        What::CircuitAdded {
+            circuit: add.circuit,
+            name: add.name.clone(),
+            files: add.files,
+            allow_unfinished: add.allow_unfinished,
+            facts: add.facts.clone(),
+            total: add.total,
+            actor: add.actor.clone(),
+        },
+    )?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn remove(tx: &mut Transaction<'_>, digest: Digest, actor: &str) -> Result<Reply, StepError> {
+    let circuit = tx.circuit(digest)?;
+    let mut jobs = 0;
+    for key in tx.pairs(&keys::family(Family::Active))?.keys() {
+        if let Some(number) = keys::parse_job(key)
+            && tx.job(number)?.circuit == Some(digest)
+        {
+            jobs += 1;
+        }
+    }
+    if jobs > 0 {
+        return Err(Refusal::CircuitInUse { jobs }.into());
+    }
+    if let CircuitState::Importing(ImportState { token: Some(_), .. }) = circuit.state {
+        return Err(Refusal::CircuitNotReady.into());
+    }
+    tx.emit(
+        None,
+        What::CircuitRemoved {
+            circuit: digest,
+            actor: actor.to_owned(),
+        },
+    )?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn import_start(
+    tx: &mut Transaction<'_>,
+    digest: Digest,
+    process: ProcessId,
+) -> Result<Reply, StepError> {
+    let circuit = tx.circuit(digest)?;
+    let CircuitState::Importing(import) = circuit.state else {
+        return Ok(Reply::Unchanged);
+    };
+    if import.token.is_some() {
+        return Ok(Reply::Unchanged);
+    }
+    let devices: Vec<Device> = tx.records(&keys::family(Family::Device))?;
+    if !devices.iter().any(|device| device.process == Some(process)) {
+        return Err(Refusal::UnknownDevice(format!("worker process {process}")).into());
+    }
+    let token = tx.next_token(0);
+    tx.emit(
+        None,
+        What::ImportStarted {
+            circuit: digest,
+            process,
+        },
+    )?;
+    if import.deaths >= IMPORT_DEATHS {
+        let failure = Failure::coded(
+            FailureClass::CircuitFailed,
+            "crashes-its-worker",
+            format!(
+                "its import crashed {} worker processes in a row; check the files",
+                import.deaths
+            ),
+        );
+        tx.emit(
+            None,
+            What::ImportFailed {
+                token,
+                circuit: digest,
+                failure,
+            },
+        )?;
+        return Ok(Reply::Unchanged);
+    }
+    Ok(Reply::Granted { token, attempt: 0 })
+}
+
+fn current(tx: &Transaction<'_>, token: Token) -> Result<Option<(Digest, ImportState)>, StepError> {
+    let Some(Subject::Import { circuit }) = tx.lease(token)?.map(|lease| lease.subject) else {
+        return Ok(None);
+    };
+    match tx.circuit(circuit)?.state {
+        CircuitState::Importing(import) if import.token == Some(token) => Ok(Some((circuit, import))),
+        _ => Ok(None),
+    }
+}
+
+pub(super) fn import_progress(tx: &mut Transaction<'_>, token: Token, done: u64) -> Result<Reply, StepError> {
+    let Some((circuit, import)) = current(tx, token)? else {
+        return tx.stale(token, "import_progress");
+    };
+    if done <= import.done || done > import.total {
+        return Ok(Reply::Unchanged);
+    }
+    tx.emit(None, What::ImportProgressed { token, circuit, done })?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn import_end(
+    tx: &mut Transaction<'_>,
+    token: Token,
+    facts: &CircuitFacts,
+    vk: Digest,
+    matrices: Digest,
+) -> Result<Reply, StepError> {
+    let Some((circuit, _)) = current(tx, token)? else {
+        return tx.stale(token, "import_end");
+    };
+    tx.emit(
+        None,
+        What::ImportEnded {
+            token,
+            circuit,
+            facts: facts.clone(),
+            vk,
+            matrices,
+        },
+    )?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn import_failed(
+    tx: &mut Transaction<'_>,
+    token: Token,
+    failure: &Failure,
+) -> Result<Reply, StepError> {
+    let Some((circuit, _)) = current(tx, token)? else {
+        return tx.stale(token, "import_failed");
+    };
+    tx.emit(
+        None,
+        What::ImportFailed {
+            token,
+            circuit,
+            failure: failure.clone(),
+        },
+    )?;
+    Ok(Reply::Done)
+}

@@ -1,0 +1,44 @@
+//! What an operator asks of the queue.
+
+use super::{Reply, StepError, Transaction};
+use crate::event::What;
+
+pub(super) fn pause(tx: &mut Transaction<'_>, actor: &str) -> Result<Reply, StepError> {
+    if tx.queue()?.paused {
+        return Ok(Reply::Unchanged);
+    }
+    tx.emit(
+        None,
+        What::Paused {
+            actor: actor.to_owned(),
+        },
+    )?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn resume(tx: &mut Transaction<'_>, actor: &str) -> Result<Reply, StepError> {
+    let queue = tx.queue()?;
+    if !queue.paused && !queue.draining {
+        return Ok(Reply::Unchanged);
+    }
+    tx.emit(
+        None,
+        What::Resumed {
+            actor: actor.to_owned(),
+        },
+    )?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn drain(tx: &mut Transaction<'_>, actor: &str) -> Result<Reply, StepError> {
+    if tx.queue()?.draining {
+        return Ok(Reply::Unchanged);
+    }
+    tx.emit(
+        None,
+        What::Draining {
+            actor: actor.to_owned(),
+        },
+    )?;
+    Ok(Reply::Done)
+}
