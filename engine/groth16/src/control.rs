@@ -1,0 +1,32 @@
+//! How a caller watches long work and stops it.
+
+use std::ops::ControlFlow;
+
+/// The work was stopped by its [`Control`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped before it was finished")]
+pub struct Stopped;
+
+/// Asked between slices of work, from whichever thread finished one: shows progress and answers whether to go on.
+///
+/// A slice is at most about a second of one thread, so a stop is followed within that time.
+pub trait Control: Sync {
+    /// `done` of `total` slices of the piece in work are finished.
+    fn progress(&self, done: u64, total: u64) -> ControlFlow<()>;
+}
+
+impl<F: Fn(u64, u64) -> ControlFlow<()> + Sync> Control for F {
+    fn progress(&self, done: u64, total: u64) -> ControlFlow<()> {
+        self(done, total)
+    }
+}
+
+/// Never stops and shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Control for Unwatched {
+    fn progress(&self, _done: u64, _total: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,108 @@
+//! The proving key in the one form that the prover works on, whatever it was made from.
+
+mod bellperson;
+mod zkey;
+
+use std::fmt;
+use std::sync::Arc;
+
+use blst::{blst_p1_affine, blst_p2_affine};
+
+use crate::bases::BaseSet;
+use crate::curve::{G1, G2};
+use crate::domain::Domain;
+use crate::matrices::{Matrices, MatrixError, Mismatch};
+use crate::quotient::HBasis;
+use crate::vk::{VerifyingKey, VkError};
+
+/// A proving key that can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file is broken, or of another curve or proof system.
+    #[error(transparent)]
+    Format(#[from] proofkeep_formats::FormatError),
+    /// The verifying key in it can't be trusted.
+    #[error(transparent)]
+    VerifyingKey(#[from] VkError),
+    /// The matrices can't be compiled.
+    #[error(transparent)]
+    Matrices(#[from] MatrixError),
+    /// The matrices given with the key are those of another circuit.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// A vector of the key has another length than the circuit asks for.
+    #[error(
+        "the key has {found} points {what}, the circuit asks for {expected}: it belongs to another circuit"
+    )]
+    Points {
+        /// Which vector.
+        what: &'static str,
+        /// By the circuit.
+        expected: usize,
+        /// By the key.
+        found: usize,
+    },
+}
+
+/// Everything a proof needs but the witness. Base points are those of the wires with an entry in the matrix; points in
+/// a mapped file are read in place where their alignment permits.
+pub struct ProvingKey {
+    pub(crate) matrices: Arc<Matrices>,
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) h_basis: HBasis,
+    pub(crate) vk: VerifyingKey,
+    pub(crate) beta1: blst_p1_affine,
+    pub(crate) delta1: blst_p1_affine,
+    pub(crate) h: BaseSet<G1>,
+    pub(crate) l: BaseSet<G1>,
+    pub(crate) a: BaseSet<G1>,
+    pub(crate) b1: BaseSet<G1>,
+    pub(crate) b2: BaseSet<G2>,
+}
+
+impl fmt::Debug for ProvingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProvingKey")
+            .field("wires", &self.matrices.wires())
+            .field("public", &self.matrices.public())
+            .field("log2", &self.domain.log2())
+            .field("root", &self.domain.root())
+            .field("h_basis", &self.h_basis)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ProvingKey {
+    /// The key that verifies what this one proves.
+    pub fn vk(&self) -> &VerifyingKey {
+        &self.vk
+    }
+
+    /// The compiled constraint system.
+    pub fn matrices(&self) -> &Matrices {
+        &self.matrices
+    }
+
+    /// The evaluation domain.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// What the H bases are.
+    pub fn h_basis(&self) -> HBasis {
+        self.h_basis
+    }
+
+    /// Bytes that the key holds beside the mapped file.
+    pub fn owned_bytes(&self) -> u64 {
+        let sets = [&self.h, &self.l, &self.a, &self.b1];
+        sets.iter().map(|set| set.owned_bytes()).sum::<u64>()
+            + self.b2.owned_bytes()
+            + self.matrices.bytes()
+            + 64 * self.domain.size() as u64
+    }
+
+    pub(crate) fn delta2(&self) -> &blst_p2_affine {
+        &self.vk.delta2
+    }
+}

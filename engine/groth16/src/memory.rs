@@ -1,0 +1,59 @@
+//! How much memory a proof takes, before it is started.
+
+use crate::curve::{Curve, G1, G2};
+use crate::msm::bucket_bytes;
+
+/// What a prover allocates whatever the circuit: stacks, lists, the allocator's own.
+pub const SLACK: u64 = 32 << 20;
+
+/// Bytes of a witness: 32 for each wire.
+pub fn witness_bytes(wires: u64) -> u64 {
+    32 * wires
+}
+
+/// Bytes that proving takes beside witness and key: three vectors over the domain for the quotient, later lists of
+/// pointers for the largest MSM, and buckets for each thread.
+pub fn working_set(domain: u64, wires: u64, threads: usize) -> u64 {
+    let quotient = 3 * 32 * domain;
+    // The H MSM has its scalars beside its lists, the others read the witness: two pointers a term, built in parts
+    // that are then joined.
+    let lists = 32 * domain.max(wires) + 32 * domain;
+    let buckets = threads.max(1) as u64 * bucket_bytes(domain.max(wires) as usize, threads);
+    quotient.max(lists) + buckets
+}
+
+/// Witness, working set and slack: what a ticket for one proof asks for, when the key is resident. The caller adds the
+/// input's bytes and the limit of the witness calculator.
+pub fn ticket_bytes(domain: u64, wires: u64, threads: usize) -> u64 {
+    let four_vectors = 4 * 32 * domain;
+    witness_bytes(wires) + four_vectors.max(working_set(domain, wires, threads)) + SLACK
+}
+
+/// The counts that a key's size follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyCounts {
+    /// Wires, the constant one among them.
+    pub wires: u64,
+    /// Public signals.
+    pub public: u64,
+    /// Points of the domain.
+    pub domain: u64,
+    /// Terms of the matrices `A`, `B` and `C` together.
+    pub terms: u64,
+}
+
+/// Bytes of a resident key at most: all points (mapped or not), index lists, matrices with every coefficient distinct,
+/// and the domain's factors.
+pub fn key_bytes(counts: KeyCounts) -> u64 {
+    let (g1, g2) = (G1::AFFINE_BYTES as u64, G2::AFFINE_BYTES as u64);
+    let KeyCounts {
+        wires,
+        public,
+        domain,
+        terms,
+    } = counts;
+    let points = g1 * (2 * wires + wires.saturating_sub(public) + public + 1 + domain) + g2 * wires;
+    let lists = 4 * 4 * wires;
+    let matrices = 3 * 4 * (domain + 1) + (8 + 32) * terms;
+    points + lists + matrices + 64 * domain
+}

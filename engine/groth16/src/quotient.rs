@@ -1,0 +1,109 @@
+//! The quotient `h = (a·b − c)/(xⁿ − 1)` in the form that a key's H basis takes, with six transforms.
+//!
+//! `a` and `b` are the values of `A·w` and `B·w` over the domain; `c = a∘b` there, for a witness that satisfies the
+//! constraints. On the odd coset `xⁿ = −1`.
+//!
+//! * snarkjs's basis takes the values of `a·b − c` on the odd coset: three interpolations, three evaluations.
+//! * bellperson's basis takes the coefficients of `h`. Let `q` be the upper and `s` the lower half of `a·b`; then
+//!   `c = s + q` (where `xⁿ = 1`) and `p = s − q` (where `xⁿ = −1`), and `h = q = (c − p)/2`. So: interpolate `a`, `b`
+//!   and `c`, evaluate `a` and `b` on the coset, interpolate `p = a∘b` from there.
+
+use blstrs::Scalar;
+use ff::Field;
+use rayon::prelude::*;
+
+use crate::backend::Backend;
+use crate::domain::Domain;
+use crate::field::from_montgomery;
+
+/// What the H bases of a key are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HBasis {
+    /// `L_(2i+1)(τ)/δ` over the domain of twice the size: scalars are the values of `a·b − c` on the odd coset.
+    OddCoset,
+    /// `τ^j·(τⁿ − 1)/δ` for `j < n − 1`: scalars are the coefficients of the quotient.
+    Powers,
+}
+
+const CHUNK: usize = 2048;
+
+/// The scalars of the H bases, as canonical limbs. Takes the values of `A·w` and `B·w` and uses their memory.
+pub(crate) fn quotient(
+    backend: &dyn Backend,
+    domain: &Domain,
+    mut a: Vec<Scalar>,
+    mut b: Vec<Scalar>,
+    basis: HBasis,
+) -> Vec<Scalar> {
+    let mut c = vec![Scalar::ZERO; a.len()];
+    on_threads(backend, || {
+        c.par_iter_mut()
+            .zip(&a)
+            .zip(&b)
+            .with_min_len(CHUNK)
+            .for_each(|((c, a), b)| *c = *a * b);
+    });
+    let to_coset = |values: &mut [Scalar]| {
+        backend.interpolate(domain, values);
+        on_threads(backend, || domain.scale_to_coset(values));
+        backend.evaluate(domain, values);
+    };
+    to_coset(&mut a);
+    to_coset(&mut b);
+    match basis {
+        HBasis::OddCoset => {
+            to_coset(&mut c);
+            on_threads(backend, || {
+                a.par_iter_mut()
+                    .zip(&b)
+                    .zip(&c)
+                    .with_min_len(CHUNK)
+                    .for_each(|((a, b), c)| *a = from_montgomery(&(*a * b - c)));
+            });
+            a
+        }
+        HBasis::Powers => {
+            on_threads(backend, || {
+                a.par_iter_mut()
+                    .zip(&b)
+                    .with_min_len(CHUNK)
+                    .for_each(|(a, b)| *a *= b);
+            });
+            backend.interpolate(domain, &mut a);
+            backend.interpolate(domain, &mut c);
+            on_threads(backend, || halves(domain, &c, &a, &mut b));
+            b
+        }
+    }
+}
+
+/// `h_j = (c_j − p_j·c^−j)/2n` in natural order, from `n·c` and `n·p(c·x)` in bit-reversed order.
+fn halves(domain: &Domain, c: &[Scalar], p: &[Scalar], h: &mut [Scalar]) {
+    let n = domain.size();
+    // Two has an inverse in an odd field.
+    let half = Scalar::from(2u64).invert().unwrap_or(Scalar::ONE);
+    let inverse_n = domain.coset_factor(0);
+    h.par_iter_mut()
+        .enumerate()
+        .with_min_len(CHUNK)
+        .for_each(|(j, h)| {
+            let place = domain.place(j);
+            // c^n = −1, so −c^−j = c^(n−j).
+            let twisted = if j == 0 {
+                -(p[place] * inverse_n)
+            } else {
+                p[place] * domain.coset_factor(n - j)
+            };
+            *h = from_montgomery(&((c[place] * inverse_n + twisted) * half));
+        });
+}
+
+/// Runs `work` on the backend's threads.
+pub(crate) fn on_threads(backend: &dyn Backend, work: impl FnOnce() + Send) {
+    let mut work = Some(work);
+    backend.on_threads(&mut || {
+        if let Some(work) = work.take() {
+            work();
+        }
+    });
+}

@@ -1,0 +1,169 @@
+//! A proof in stages that can be resumed:
+//! `matrices × witness → quotient → pieces H, L, A, B1, B2 → assemble (fresh r, s) → verify`.
+//!
+//! A restart with the pieces that are known repeats at most the one that was in work; without `H` among the missing
+//! ones, not even the quotient.
+
+mod assemble;
+mod piece;
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use zeroize::Zeroize;
+
+pub use assemble::AssembleError;
+use piece::Point;
+pub use piece::{Piece, PieceError, PieceResult};
+
+use crate::backend::Backend;
+use crate::control::{Control, Stopped};
+use crate::curve::{Curve, G1, G2};
+use crate::field::{ScalarBytes, as_bytes};
+use crate::key::ProvingKey;
+use crate::quotient::{on_threads, quotient};
+use crate::witness::Witness;
+
+/// A witness that can't be proved, or work that was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProveError {
+    /// The witness is of another circuit.
+    #[error("the witness has {found} wires, the circuit has {expected}: it was made for another circuit")]
+    Wires {
+        /// By the key.
+        expected: usize,
+        /// By the witness.
+        found: usize,
+    },
+    /// A constraint does not hold.
+    #[error("the witness does not satisfy constraint {constraint} of the circuit (counted from 0)")]
+    Unsatisfied {
+        /// The first such constraint.
+        constraint: usize,
+    },
+    /// Stopped by the caller.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl ProveError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ProveError::Wires { .. } => "witness-mismatch",
+            ProveError::Unsatisfied { .. } => "unsatisfied",
+            ProveError::Stopped(_) => "stopped",
+        }
+    }
+}
+
+/// Makes proofs under one key on one backend.
+#[derive(Debug)]
+pub struct Prover<'k, B> {
+    key: &'k ProvingKey,
+    backend: B,
+}
+
+impl<'k, B: Backend> Prover<'k, B> {
+    /// A prover for this key.
+    pub fn new(key: &'k ProvingKey, backend: B) -> Self {
+        Prover { key, backend }
+    }
+
+    /// The backend it works on.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The key it proves under.
+    pub fn key(&self) -> &'k ProvingKey {
+        self.key
+    }
+
+    /// Refuses a witness of another circuit, and, where the key's matrices know `C`, one that breaks a constraint.
+    pub fn check_witness(&self, witness: &Witness<'_>) -> Result<(), ProveError> {
+        let matrices = self.key.matrices();
+        let (expected, found) = (matrices.wires() as usize, witness.wires());
+        if expected != found {
+            return Err(ProveError::Wires { expected, found });
+        }
+        let mut broken = None;
+        on_threads(&self.backend, || broken = matrices.first_unsatisfied(witness));
+        broken.map_or(Ok(()), |constraint| Err(ProveError::Unsatisfied { constraint }))
+    }
+
+    /// Computes the pieces that are not among the `known`, in the order of [`Piece::ALL`], and returns all five.
+    ///
+    /// The witness is checked first. `on_piece` gets every new piece and the time it took (the quotient's counts for
+    /// `H`) as soon as it is finished, and may stop the work there. `control` is asked within the pieces too.
+    pub fn prove_pieces(
+        &self,
+        witness: &Witness<'_>,
+        known: &[PieceResult],
+        on_piece: &mut dyn FnMut(PieceResult, Duration) -> ControlFlow<()>,
+        control: &dyn Control,
+    ) -> Result<Vec<PieceResult>, ProveError> {
+        self.check_witness(witness)?;
+        let mut pieces = Vec::with_capacity(Piece::ALL.len());
+        for piece in Piece::ALL {
+            if let Some(result) = known.iter().find(|result| result.piece == piece) {
+                pieces.push(*result);
+                continue;
+            }
+            let start = Instant::now();
+            let result = self.piece(witness, piece, control)?;
+            pieces.push(result);
+            let stop = on_piece(result, start.elapsed()).is_break();
+            if stop && pieces.len() < Piece::ALL.len() {
+                return Err(Stopped.into());
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn piece(
+        &self,
+        witness: &Witness<'_>,
+        piece: Piece,
+        control: &dyn Control,
+    ) -> Result<PieceResult, Stopped> {
+        let (key, backend, values) = (self.key, &self.backend, witness.values());
+        let g1 = |bases, scalars: &[ScalarBytes]| {
+            Ok(Point::G1(G1::to_affine(
+                &backend.msm_g1(bases, scalars, control)?,
+            )))
+        };
+        let point = match piece {
+            Piece::H => {
+                let mut scalars = self.quotient(witness);
+                let point = g1(&key.h, as_bytes(&scalars));
+                wipe(&mut scalars);
+                point?
+            }
+            Piece::L => g1(&key.l, values)?,
+            Piece::A => g1(&key.a, values)?,
+            Piece::B1 => g1(&key.b1, values)?,
+            Piece::B2 => Point::G2(G2::to_affine(&backend.msm_g2(&key.b2, values, control)?)),
+        };
+        Ok(PieceResult { piece, point })
+    }
+
+    /// Matrices × witness, then the scalars of the H bases as plain limbs.
+    fn quotient(&self, witness: &Witness<'_>) -> Vec<blstrs::Scalar> {
+        let (matrices, domain) = (self.key.matrices(), self.key.domain());
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        on_threads(&self.backend, || {
+            a = matrices.a().times(witness, domain.size());
+            b = matrices.b().times(witness, domain.size());
+        });
+        quotient(&self.backend, domain, a, b, self.key.h_basis())
+    }
+}
+
+/// Overwrites values that tell about a witness.
+fn wipe(scalars: &mut [blstrs::Scalar]) {
+    // SAFETY: a scalar is four u64 limbs, and zero limbs are a valid scalar.
+    let limbs =
+        unsafe { std::slice::from_raw_parts_mut(scalars.as_mut_ptr().cast::<u64>(), 4 * scalars.len()) };
+    limbs.zeroize();
+}
