@@ -1,6 +1,11 @@
 //! `public.json`: the public signals, outputs first, as a list of decimal strings.
 
-use super::{malformed, parse, write};
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+
+use super::{malformed, shorten, write};
 use crate::field::{DecimalError, is_canonical_r, r_from_decimal, to_decimal};
 use crate::{FileKind, FormatError};
 
@@ -12,18 +17,69 @@ const FILE: FileKind = FileKind::PublicJson;
 ///
 /// Anything but a list of strict decimal strings, and a number that isn't below r.
 pub fn public_from_json(bytes: &[u8]) -> Result<Vec<[u8; 32]>, FormatError> {
-    let texts: Vec<String> = parse(FILE, bytes)?;
-    let signal = |(index, text): (usize, &String)| {
-        r_from_decimal(text).map_err(|error| match error {
-            DecimalError::TooLarge => FormatError::NonCanonical {
-                file: FILE,
-                what: "signal",
-                index: index as u64,
-            },
-            other => malformed(FILE, format!("signal {index}: {other}")),
-        })
+    // The shortest signal is `"1",`, so this is no more than eleven bytes for each byte of text.
+    let commas = bytes.iter().filter(|byte| **byte == b',').count();
+    let visitor = Signals {
+        capacity: (commas + 1).min(bytes.len() / 3),
     };
-    texts.iter().enumerate().map(signal).collect()
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let read = json
+        .deserialize_seq(visitor)
+        .and_then(|signals| json.end().map(|()| signals));
+    let signals = read.map_err(|error| malformed(FILE, shorten(&error.to_string())))?;
+    let signal = |(index, signal)| match signal {
+        Signal(Ok(value)) => Ok(value),
+        Signal(Err(DecimalError::TooLarge)) => Err(FormatError::NonCanonical {
+            file: FILE,
+            what: "signal",
+            index: index as u64,
+        }),
+        Signal(Err(other)) => Err(malformed(FILE, format!("signal {index}: {other}"))),
+    };
+    signals.into_iter().enumerate().map(signal).collect()
+}
+
+/// A number that was read, without the text it was read from.
+struct Signal(Result<[u8; 32], DecimalError>);
+
+impl<'de> Deserialize<'de> for Signal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Signal;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number in decimal, as a string")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Signal, E> {
+                Ok(Signal(r_from_decimal(text)))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+struct Signals {
+    capacity: usize,
+}
+
+impl<'de> Visitor<'de> for Signals {
+    type Value = Vec<Signal>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of public signals")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Signal>, A::Error> {
+        let mut signals = Vec::with_capacity(self.capacity);
+        while let Some(signal) = list.next_element()? {
+            signals.push(signal);
+        }
+        Ok(signals)
+    }
 }
 
 /// Writes `public.json` as snarkjs does.

@@ -1,0 +1,109 @@
+//! Each parser, fuzzed for `PROOFKEEP_FUZZ_ITERS` mutants (20,000 if unset, never fewer than 2,000).
+//!
+//! The seed is drawn anew each time and printed; `PROOFKEEP_FUZZ_SEED` sets it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::hash::{BuildHasher, RandomState};
+
+use proofkeep_fuzz::alloc::Counting;
+use proofkeep_fuzz::{ALL, Limit, find, replay, run};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const USUAL: u64 = 20_000;
+const FLOOR: u64 = 2_000;
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} must be a number, and is {text:?}")),
+    )
+}
+
+fn fuzz(name: &str) {
+    let target = find(name).unwrap();
+    let iterations = number("PROOFKEEP_FUZZ_ITERS").unwrap_or(USUAL).max(FLOOR);
+    let seed = number("PROOFKEEP_FUZZ_SEED").unwrap_or_else(|| RandomState::new().hash_one(name));
+    eprintln!("{name}: PROOFKEEP_FUZZ_SEED={seed} PROOFKEEP_FUZZ_ITERS={iterations}");
+    let report =
+        run(target, seed, Limit::Iterations(iterations)).unwrap_or_else(|failure| panic!("{failure}"));
+    eprintln!("{name}: {report:?}");
+    assert_eq!(report.iterations, iterations);
+    // A fuzzer whose mutants all fail the first check, or all pass, tests nothing.
+    assert!(report.accepted > 0, "{name} accepted no mutant");
+    let least = match name {
+        "sym" => 1,
+        "public-json" => 2,
+        _ => 4,
+    };
+    assert!(
+        report.refused.len() >= least,
+        "{name} gave only the codes {:?}",
+        report.refused
+    );
+}
+
+#[test]
+fn r1cs_keeps_its_promises() {
+    fuzz("r1cs");
+}
+
+#[test]
+fn wtns_keeps_its_promises() {
+    fuzz("wtns");
+}
+
+#[test]
+fn zkey_keeps_its_promises() {
+    fuzz("zkey");
+}
+
+#[test]
+fn proof_json_keeps_its_promises() {
+    fuzz("proof-json");
+}
+
+#[test]
+fn public_json_keeps_its_promises() {
+    fuzz("public-json");
+}
+
+#[test]
+fn vkey_json_keeps_its_promises() {
+    fuzz("vkey-json");
+}
+
+#[test]
+fn sym_keeps_its_promises() {
+    fuzz("sym");
+}
+
+#[test]
+fn every_target_has_a_test_here() {
+    let source = include_str!("parsers.rs");
+    for target in &ALL {
+        assert!(
+            source.contains(&format!("fuzz(\"{}\");", target.name)),
+            "{}",
+            target.name
+        );
+    }
+}
+
+/// `PROOFKEEP_FUZZ_REPLAY=target:seed:iteration` repeats what a failure printed.
+#[test]
+fn replay_of_a_failure() {
+    let Ok(text) = std::env::var("PROOFKEEP_FUZZ_REPLAY") else {
+        return;
+    };
+    let parts: Vec<&str> = text.split(':').collect();
+    let [name, seed, iteration] = parts[..] else {
+        panic!("expected target:seed:iteration, found {text:?}")
+    };
+    let (seed, iteration) = (seed.parse().unwrap(), iteration.parse().unwrap());
+    if let Err(failure) = replay(find(name).expect("a target"), seed, iteration) {
+        panic!("{failure}\n{}", failure.input.escape_ascii());
+    }
+}
