@@ -3,9 +3,23 @@
 //! Nothing is answered, shown or handed to a worker before it is durable, and nothing outside this crate ever sees
 //! sled. The state machine decides and does no I/O; the commit thread writes and decides nothing; queries read.
 
+pub mod clock;
 pub mod codec;
+pub mod commit;
+mod error;
 pub mod event;
+pub mod format;
 pub mod ids;
 pub mod keys;
+pub mod machine;
+pub mod objects;
+mod open;
+pub mod query;
 pub mod records;
+mod tree;
 pub mod view;
+
+pub use commit::{CommitError, Committed, Handle, Limits};
+pub use error::{EXIT_STORE, OpenError};
+pub use objects::{ObjectError, Objects};
+pub use open::{Options, Store};

@@ -1,0 +1,249 @@
+//! Opening the database by the rules that sled needs, and the [`Store`] that comes out of it.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use proofkeep_migrations::LATEST;
+use uuid::Uuid;
+
+use crate::commit::{Handle, Limits, Shared};
+use crate::clock::Clock;
+use crate::error::OpenError;
+use crate::format::{DataDir, SEGMENT_SIZE, sync_dir};
+use crate::ids::{BootNumber, JournalNumber};
+use crate::keys::{self, Sequence};
+use crate::machine::Machine;
+use crate::objects::Objects;
+use crate::tree::Database;
+use crate::view::{ReadError, View};
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// An empty or missing directory is made into a store.
+    pub create: bool,
+    /// Bytes of memory for sled's cache.
+    pub cache_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { create: true, cache_bytes: 64 << 20 }
+    }
+}
+
+/// An open store. Reads see only what is durable.
+pub struct Store {
+    data: Arc<DataDir>,
+    shared: Arc<Shared>,
+    objects: Objects,
+    last_boot: BootNumber,
+}
+
+impl Store {
+    /// Opens a data directory, or makes one.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; a store is never started empty where one was.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
+        let mut data = DataDir::lock(path, options.create)?;
+        if data.format().schema < LATEST {
+            let (path, found) = (path.to_path_buf(), data.format().schema);
+            return Err(OpenError::Older { path, found, newest: LATEST });
+        }
+        let number = data.current()?;
+        let database = open_database(&data, number, options.cache_bytes)?;
+        if data.is_new() {
+            data.finish()?;
+        }
+        let wrong = |source| OpenError::Record { path: data.store(number), source };
+        let read = |sequence| read_sequence(&database.view(), sequence).map_err(wrong);
+        let last_boot = BootNumber(read(Sequence::Boot)?);
+        let journal = JournalNumber(read(Sequence::Journal)?);
+        let objects = Objects::new(&data, BootNumber(last_boot.0 + 1));
+        let data = Arc::new(data);
+        let shared = Arc::new(Shared::new(database, journal, Arc::clone(&data), *options));
+        Ok(Self { data, shared, objects, last_boot })
+    }
+
+    /// Reads under the lock: a consistent view of what is durable. Keep it short, at most 5 ms or one page, since the
+    /// commit thread waits for it meanwhile.
+    pub fn read<T>(&self, read: impl FnOnce(&dyn View) -> T) -> T {
+        self.shared.read(read)
+    }
+
+    /// What is too large for a record.
+    #[must_use]
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// The store's own random name.
+    #[must_use]
+    pub fn id(&self) -> Uuid {
+        self.data.format().store
+    }
+
+    /// The last boot there was; 0 in a new store.
+    #[must_use]
+    pub fn last_boot(&self) -> BootNumber {
+        self.last_boot
+    }
+
+    /// The data directory, locked while this or a [`Handle`] lives.
+    #[must_use]
+    pub fn data(&self) -> &DataDir {
+        &self.data
+    }
+
+    /// Starts the commit thread. Call it once.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(&self, machine: Machine, clock: Clock, limits: Limits) -> std::io::Result<Handle> {
+        Handle::start(machine, clock, limits, Arc::clone(&self.shared), self.objects.clone())
+    }
+
+    /// Removes the databases that a migration left behind. Call it after a clean boot of the new one.
+    ///
+    /// # Errors
+    /// When one can't be removed.
+    pub fn remove_superseded(&self) -> Result<(), OpenError> {
+        let current = self.data.current()?;
+        for number in self.data.stores()?.into_iter().filter(|number| *number < current) {
+            let old = self.data.store(number);
+            fs::remove_dir_all(&old).map_err(OpenError::io("removing", &old))?;
+        }
+        sync_dir(self.data.path())
+    }
+}
+
+fn read_sequence(view: &dyn View, sequence: Sequence) -> Result<u64, ReadError> {
+    let key = keys::sequence(sequence);
+    let Some(value) = view.get(&key)? else { return Ok(0) };
+    crate::codec::read_number(&value).map_err(|damage| ReadError::damaged(&key, damage))
+}
+
+/// Opens `store.{number}`.
+pub(crate) fn open_database(data: &DataDir, number: u64, cache_bytes: u64) -> Result<Database, OpenError> {
+    let path = data.store(number);
+    let log = path.join("db");
+    if !data.is_new() && !log.is_file() {
+        return Err(OpenError::NoDatabase { format: data.file("FORMAT"), database: log });
+    }
+    open_at(data, &path, cache_bytes)
+}
+
+/// Opens or makes the database at `path`, which lies in `data`.
+pub(crate) fn open_at(data: &DataDir, path: &Path, cache_bytes: u64) -> Result<Database, OpenError> {
+    remove_generating(path)?;
+    forget_cached(&path.join("db"))?;
+    let mut quarantined = false;
+    let db = match try_open(path, cache_bytes) {
+        Ok(db) => db,
+        // A damaged snapshot is only an index of the log: without it sled reads the log from its start.
+        Err(Failure::Damaged(first)) => {
+            quarantined = quarantine_snapshots(data, path)?;
+            if !quarantined {
+                return Err(OpenError::Damaged { path: path.to_path_buf(), reason: first, quarantined });
+            }
+            tracing::warn!("the database {} did not open ({first}); its snapshots are in quarantine/, trying without", path.display());
+            forget_cached(&path.join("db"))?;
+            try_open(path, cache_bytes).map_err(|failure| failure.into_error(path, quarantined))?
+        }
+        Err(failure) => return Err(failure.into_error(path, quarantined)),
+    };
+    settle(data, path)?;
+    Database::new(db, path).map_err(OpenError::io("opening", &path.join("db")))
+}
+
+enum Failure {
+    Damaged(String),
+    System(std::io::Error),
+}
+
+impl Failure {
+    fn into_error(self, path: &Path, quarantined: bool) -> OpenError {
+        match self {
+            Self::Damaged(reason) => OpenError::Damaged { path: path.to_path_buf(), reason, quarantined },
+            Self::System(error) => OpenError::io("opening", path)(error),
+        }
+    }
+}
+
+fn try_open(path: &Path, cache_bytes: u64) -> Result<sled::Db, Failure> {
+    let config = sled::Config::new()
+        .path(path)
+        .segment_size(usize::try_from(SEGMENT_SIZE).unwrap_or(usize::MAX))
+        .cache_capacity(cache_bytes)
+        // sled's own flusher only logs a failed sync. We sync, and look.
+        .flush_every_ms(None)
+        .use_compression(false)
+        .mode(sled::Mode::HighThroughput);
+    // Some damaged files make sled panic; nothing of ours is shared with it yet.
+    match catch_unwind(AssertUnwindSafe(|| config.open())) {
+        Ok(Ok(db)) => Ok(db),
+        Ok(Err(sled::Error::Io(error))) if error.kind() != std::io::ErrorKind::InvalidData => {
+            Err(Failure::System(error))
+        }
+        Ok(Err(error)) => Err(Failure::Damaged(error.to_string())),
+        Err(_) => Err(Failure::Damaged("sled panicked while reading it".to_owned())),
+    }
+}
+
+/// Removes snapshots whose writing was cut off; with one there sled never opens again.
+fn remove_generating(path: &Path) -> Result<(), OpenError> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).map_err(OpenError::io("reading", path))? {
+        let file = entry.map_err(OpenError::io("reading", path))?.path();
+        if file.extension().is_some_and(|extension| extension == "generating") {
+            fs::remove_file(&file).map_err(OpenError::io("removing", &file))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes recovery read the disk and not pages that a failed sync may have left in memory, marked clean.
+fn forget_cached(log: &Path) -> Result<(), OpenError> {
+    let Ok(file) = File::open(log) else { return Ok(()) };
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
+        .map_err(|error| OpenError::io("reading", log)(error.into()))
+}
+
+fn quarantine_snapshots(data: &DataDir, path: &Path) -> Result<bool, OpenError> {
+    let mut moved = false;
+    for entry in fs::read_dir(path).map_err(OpenError::io("reading", path))? {
+        let entry = entry.map_err(OpenError::io("reading", path))?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with("snap.") {
+            let store = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let target = data.quarantine().join(format!("{store}-{}-{}", Uuid::new_v4(), name.to_string_lossy()));
+            fs::rename(entry.path(), &target).map_err(OpenError::io("moving", &entry.path()))?;
+            moved = true;
+        }
+    }
+    if moved {
+        sync_dir(&data.quarantine())?;
+        sync_dir(path)?;
+    }
+    Ok(moved)
+}
+
+/// sled syncs neither what it wrote while opening nor the names of its files.
+fn settle(data: &DataDir, path: &Path) -> Result<(), OpenError> {
+    for name in ["db", "conf"] {
+        let file = path.join(name);
+        let sync = || {
+            fs::set_permissions(&file, Permissions::from_mode(0o600))?;
+            File::open(&file)?.sync_all()
+        };
+        sync().map_err(OpenError::io("syncing", &file))?;
+    }
+    sync_dir(path)?;
+    sync_dir(data.path())
+}

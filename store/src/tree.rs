@@ -1,0 +1,120 @@
+//! sled's tree as a [`View`], and the one way to make its log durable.
+//!
+//! Any error of sled is the end of the process: after one, what is in memory and what is on disk may differ, and no
+//! later sync can be trusted to say so.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::path::Path;
+
+use crate::commit::fatal;
+use crate::keys::Key;
+use crate::view::{ReadError, View, prefix_end};
+
+/// An open database.
+pub(crate) struct Database {
+    db: sled::Db,
+    /// Our own descriptor of sled's log. sled's flush ends in `sync_file_range`, which orders nothing on the device.
+    log: File,
+}
+
+impl Database {
+    /// Takes an open sled database and opens its log a second time.
+    pub fn new(db: sled::Db, path: &Path) -> io::Result<Self> {
+        let log = OpenOptions::new().read(true).write(true).open(path.join("db"))?;
+        Ok(Self { db, log })
+    }
+
+    /// Makes some changes, all or none. A batch and not sled's `transaction`: the commit thread is the only writer and
+    /// has decided under its lock, so there is nothing to retry, and both seal their writes in the log the same way.
+    pub fn apply<'a>(
+        &self,
+        changes: impl IntoIterator<Item = (&'a Key, &'a Option<Vec<u8>>)>,
+    ) -> Result<(), sled::Error> {
+        let mut batch = sled::Batch::default();
+        for (key, value) in changes {
+            match value {
+                Some(value) => batch.insert(key.as_slice(), value.as_slice()),
+                None => batch.remove(key.as_slice()),
+            }
+        }
+        self.db.apply_batch(batch)
+    }
+
+    /// Makes everything that was applied durable.
+    pub fn sync(&self) -> Result<(), SyncError> {
+        self.db.flush().map_err(SyncError::Flush)?;
+        self.log.sync_data().map_err(SyncError::Sync)
+    }
+
+    /// The database as a view. What it shows is durable only while the caller keeps the commit thread from writing.
+    pub fn view(&self) -> SledView<'_> {
+        SledView(&self.db)
+    }
+}
+
+/// What failed between applying and being durable.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SyncError {
+    #[error("writing its log failed: {0}")]
+    Flush(sled::Error),
+    #[error("syncing its log to the disk failed: {0}")]
+    Sync(io::Error),
+}
+
+impl SyncError {
+    /// The disk is full.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Flush(error) => fatal::sled_disk_full(error),
+            Self::Sync(error) => crate::error::is_disk_full(error),
+        }
+    }
+}
+
+/// A sled tree as a view.
+pub(crate) struct SledView<'a>(&'a sled::Tree);
+
+type Pairs = Vec<(Key, Vec<u8>)>;
+
+fn pair(read: Result<(sled::IVec, sled::IVec), sled::Error>) -> (Key, Vec<u8>) {
+    let (key, value) = read.unwrap_or_else(|error| fatal::stop_reading(&error));
+    (key.to_vec(), value.to_vec())
+}
+
+impl View for SledView<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, ReadError> {
+        let value = self.0.get(key).unwrap_or_else(|error| fatal::stop_reading(&error));
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Pairs, ReadError> {
+        // A cursor before the prefix must not end the scan at once.
+        let start = match after {
+            Some(after) if after >= prefix => Excluded(after),
+            _ => Included(prefix),
+        };
+        Ok(self
+            .0
+            .range::<&[u8], _>((start, Unbounded))
+            .map(pair)
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .take(limit)
+            .collect())
+    }
+
+    fn scan_back(&self, prefix: &[u8], before: Option<&[u8]>, limit: usize) -> Result<Pairs, ReadError> {
+        let end = prefix_end(prefix);
+        let end = match (before, &end) {
+            (Some(before), Some(end)) if before < end.as_slice() => Excluded(before),
+            (Some(before), None) => Excluded(before),
+            (_, Some(end)) => Excluded(end.as_slice()),
+            (None, None) => Unbounded,
+        };
+        if matches!(end, Excluded(end) if end <= prefix) {
+            return Ok(Vec::new());
+        }
+        Ok(self.0.range::<&[u8], _>((Included(prefix), end)).rev().map(pair).take(limit).collect())
+    }
+}
