@@ -24,6 +24,7 @@ pub mod memory;
 pub mod msm;
 pub mod proof;
 pub mod quotient;
+pub mod setup;
 pub mod stages;
 pub mod synthesis;
 pub mod verify;

@@ -12,7 +12,7 @@ use crate::domain::Domain;
 use crate::field::Root;
 use crate::matrices::{Matrices, MatrixError};
 use crate::quotient::HBasis;
-use crate::vk::VerifyingKey;
+use crate::vk::{VerifyingKey, check_point};
 
 impl ProvingKey {
     /// Makes a key from the bytes of a `.zkey`, mapped or in memory, and the matrices that were compiled when it was
@@ -49,6 +49,8 @@ impl ProvingKey {
         let (h, l) = (place(zkey.h), place(zkey.c));
         let (a, b1, b2) = (place(zkey.a), place(zkey.b1), place(zkey.b2));
         let (beta1, delta1) = (read_point::<G1>(zkey.beta1), read_point::<G1>(zkey.delta1));
+        check_point::<G1>(&beta1, || "β₁".to_owned())?;
+        check_point::<G1>(&delta1, || "δ₁".to_owned())?;
         Ok(ProvingKey {
             domain: Arc::new(Domain::new(header.log2, Root::Snarkjs).ok_or(MatrixError::TooLarge)?),
             h_basis: HBasis::OddCoset,

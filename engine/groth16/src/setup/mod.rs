@@ -1,0 +1,268 @@
+//! Keys for tests and trials, from a seed. **Whoever knows the seed can forge proofs under such a key.**
+//!
+//! The key is deterministic, so that two machines make the same one, and has the form that snarkjs writes: γ = 1, a
+//! circuit hash of zero and no contributions, which tells that no ceremony made it. δ is drawn from the seed too: with
+//! γ₂ = δ₂ every reader that knows the danger would refuse the key as unfinished.
+
+mod fixed_base;
+
+use std::io::{self, Seek, Write};
+use std::ops::ControlFlow;
+
+use blstrs::Scalar;
+use ff::Field;
+use proofkeep_formats::r1cs::R1cs;
+use proofkeep_formats::zkey::{KeyPoints, PointSection, ZkeyHeader, ZkeyWriter};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use crate::backend::Backend;
+use crate::control::Stopped;
+use crate::curve::{Curve, G1, G2, points_as_bytes};
+use crate::field::{Root, from_montgomery, limbs};
+use crate::matrices::{Csr, Matrices, MatrixError};
+use crate::quotient::on_threads;
+use fixed_base::Table;
+
+/// Points made between two calls of the progress callback.
+const BATCH: usize = 8192;
+
+/// A key that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The circuit can't be compiled.
+    #[error(transparent)]
+    Matrices(#[from] MatrixError),
+    /// The key can't be written.
+    #[error("the key could not be written: {0}")]
+    Io(#[from] io::Error),
+    /// Stopped by the caller.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+struct Secrets {
+    alpha: Scalar,
+    beta: Scalar,
+    delta: Scalar,
+    tau: Scalar,
+}
+
+impl Secrets {
+    fn from_seed(seed: &[u8], log2: u32) -> Self {
+        let digest = Sha256::new_with_prefix("proofkeep insecure setup 1\0")
+            .chain_update(seed)
+            .finalize();
+        let mut rng = ChaCha20Rng::from_seed(digest.into());
+        let mut next = || loop {
+            let value = Scalar::random(&mut rng);
+            // A point of the domain or its coset would make some Lagrange polynomial zero or undefined.
+            if !value.is_zero_vartime()
+                && value != Scalar::ONE
+                && value.pow_vartime([2u64 << log2]) != Scalar::ONE
+            {
+                return value;
+            }
+        };
+        Secrets {
+            alpha: next(),
+            beta: next(),
+            delta: next(),
+            tau: next(),
+        }
+    }
+}
+
+fn invert(value: Scalar) -> Scalar {
+    // Only called on values that were drawn as nonzero, or differences that can't be zero.
+    Option::from(value.invert()).unwrap_or(Scalar::ZERO)
+}
+
+/// `L_i(τ)` for `i = first, first + step, …`, over the domain of `2^log2` points.
+fn lagrange(tau: Scalar, log2: u32, first: usize, step: usize) -> Vec<Scalar> {
+    let n = 1usize << log2;
+    let root = Root::Snarkjs.of_order(log2);
+    let scale = (tau.pow_vartime([n as u64]) - Scalar::ONE) * invert(Scalar::from(n as u64));
+    let stride = root.pow_vartime([step as u64]);
+    let mut out = vec![Scalar::ZERO; n / step];
+    out.par_chunks_mut(1024).enumerate().for_each(|(part, out)| {
+        let mut power = root.pow_vartime([(first + part * 1024 * step) as u64]);
+        let mut powers = Vec::with_capacity(out.len());
+        // Montgomery's trick: one inversion for the chunk.
+        let mut product = Scalar::ONE;
+        for value in out.iter_mut() {
+            *value = product;
+            product *= tau - power;
+            powers.push(power);
+            power *= stride;
+        }
+        let mut inverse = invert(product);
+        for (value, power) in out.iter_mut().zip(powers).rev() {
+            let this = *value * inverse;
+            inverse *= tau - power;
+            *value = scale * power * this;
+        }
+    });
+    out
+}
+
+/// The columns of a matrix at τ: `Σ_row L_row(τ)·entry` for each wire.
+fn columns(matrix: &Csr, lagrange: &[Scalar], wires: usize) -> Vec<Scalar> {
+    let mut out = vec![Scalar::ZERO; wires];
+    for (row, at_tau) in lagrange.iter().enumerate().take(matrix.rows()) {
+        for (wire, coefficient) in matrix.row(row) {
+            out[wire as usize] += from_montgomery(&(*coefficient * at_tau));
+        }
+    }
+    out
+}
+
+/// The scalars whose multiples the key consists of.
+struct Exponents {
+    ic: Vec<Scalar>,
+    a: Vec<Scalar>,
+    b: Vec<Scalar>,
+    c: Vec<Scalar>,
+    h: Vec<Scalar>,
+}
+
+fn exponents(matrices: &Matrices, secrets: &Secrets) -> Exponents {
+    let (log2, wires) = (matrices.log2(), matrices.wires() as usize);
+    let at_tau = lagrange(secrets.tau, log2, 0, 1);
+    let column =
+        |matrix: Option<&Csr>| matrix.map_or_else(Vec::new, |matrix| columns(matrix, &at_tau, wires));
+    let (a, (b, c)) = rayon::join(
+        || column(Some(matrices.a())),
+        || rayon::join(|| column(Some(matrices.b())), || column(matrices.c())),
+    );
+    let delta = invert(secrets.delta);
+    // γ is one, so the public part is not divided.
+    let mut ic: Vec<Scalar> = a
+        .par_iter()
+        .zip(&b)
+        .zip(&c)
+        .map(|((a, b), c)| secrets.beta * a + secrets.alpha * b + c)
+        .collect();
+    let mut private = ic.split_off(matrices.public() as usize + 1);
+    private.par_iter_mut().for_each(|value| *value *= delta);
+    let mut h = lagrange(secrets.tau, log2 + 1, 1, 2);
+    h.par_iter_mut().for_each(|value| *value *= delta);
+    Exponents {
+        ic,
+        a,
+        b,
+        c: private,
+        h,
+    }
+}
+
+struct Progress<'a> {
+    done: u64,
+    total: u64,
+    show: &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    stopped: bool,
+}
+
+fn write_points<C: Curve, W: Write + Seek>(
+    writer: &mut ZkeyWriter<W>,
+    section: PointSection,
+    table: &Table<C>,
+    scalars: &[Scalar],
+    backend: &dyn Backend,
+    progress: &mut Progress<'_>,
+) -> Result<(), SetupError> {
+    let written = writer.points(section, |out| {
+        for scalars in scalars.chunks(BATCH) {
+            let mut points = Vec::new();
+            on_threads(backend, || points = table.multiples(scalars));
+            out.write_all(points_as_bytes::<C>(&points))?;
+            progress.done += points.len() as u64;
+            if (progress.show)(progress.done, progress.total).is_break() && progress.done < progress.total {
+                progress.stopped = true;
+                return Err(io::Error::other(Stopped));
+            }
+        }
+        Ok(())
+    });
+    match written {
+        Err(_) if progress.stopped => Err(Stopped.into()),
+        other => Ok(other?),
+    }
+}
+
+/// Writes a `.zkey` for a circuit, made from a seed that anyone may know: for tests and trials only.
+///
+/// `progress` gets how many points are made, of how many, and answers whether to go on. Returns `out`, flushed.
+pub fn insecure_setup<W: Write + Seek>(
+    r1cs: &R1cs<'_>,
+    seed: &[u8],
+    out: W,
+    backend: &dyn Backend,
+    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<W, SetupError> {
+    let matrices = Matrices::from_r1cs(r1cs)?;
+    let secrets = Secrets::from_seed(seed, matrices.log2());
+    let (mut scalars, mut tables) = (None, None);
+    on_threads(backend, || {
+        let exponents = exponents(&matrices, &secrets);
+        let (wires, domain) = (matrices.wires() as usize, exponents.h.len());
+        tables = Some((Table::<G1>::new(3 * wires + domain), Table::<G2>::new(wires)));
+        scalars = Some(exponents);
+    });
+    let (Some(scalars), Some((g1, g2))) = (scalars, tables) else {
+        return Err(Stopped.into());
+    };
+
+    let header = ZkeyHeader {
+        wires: matrices.wires(),
+        public: matrices.public(),
+        domain: 1 << matrices.log2(),
+        log2: matrices.log2(),
+    };
+    let mut writer = ZkeyWriter::new(out, header, &key_points(&g1, &g2, &secrets))?;
+    let Exponents { ic, a, b, c, h } = &scalars;
+    let total = (ic.len() + a.len() + 2 * b.len() + c.len() + h.len()) as u64;
+    let mut progress = Progress {
+        done: 0,
+        total,
+        show: progress,
+        stopped: false,
+    };
+    write_points(&mut writer, PointSection::Ic, &g1, ic, backend, &mut progress)?;
+    writer.coefficients(|sink| {
+        for (number, matrix) in [(0, matrices.a()), (1, matrices.b())] {
+            for row in 0..matrix.rows() {
+                for (wire, coefficient) in matrix.row(row) {
+                    sink.push(number, row as u32, wire, &limbs(coefficient))?;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    write_points(&mut writer, PointSection::A, &g1, a, backend, &mut progress)?;
+    write_points(&mut writer, PointSection::B1, &g1, b, backend, &mut progress)?;
+    write_points(&mut writer, PointSection::B2, &g2, b, backend, &mut progress)?;
+    write_points(&mut writer, PointSection::C, &g1, c, backend, &mut progress)?;
+    write_points(&mut writer, PointSection::H, &g1, h, backend, &mut progress)?;
+    Ok(writer.finish()?)
+}
+
+fn key_points(g1: &Table<G1>, g2: &Table<G2>, secrets: &Secrets) -> KeyPoints {
+    fn array<C: Curve, const N: usize>(point: &C::Affine) -> [u8; N] {
+        let mut out = [0; N];
+        out.copy_from_slice(points_as_bytes::<C>(std::slice::from_ref(point)));
+        out
+    }
+    let in_g1 = |scalar| array::<G1, 96>(&g1.multiples(&[scalar])[0]);
+    let in_g2 = |scalar| array::<G2, 192>(&g2.multiples(&[scalar])[0]);
+    KeyPoints {
+        alpha1: in_g1(secrets.alpha),
+        beta1: in_g1(secrets.beta),
+        beta2: in_g2(secrets.beta),
+        gamma2: in_g2(Scalar::ONE),
+        delta1: in_g1(secrets.delta),
+        delta2: in_g2(secrets.delta),
+    }
+}
