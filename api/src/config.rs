@@ -1,0 +1,273 @@
+//! How the daemon is set up: defaults, then `proofkeep.toml`, then `PROOFKEEP_*`, then flags; the later one wins.
+//!
+//! An unknown key, a bad size or a bad duration is an error that names the file and the line, never a silent default.
+
+mod limits;
+mod quantity;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use limits::memory_limit;
+pub use quantity::{parse_duration, parse_size};
+use serde::Deserialize;
+
+/// Why a configuration can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("{}: can't be read: {source}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file has an unknown key, or a value that can't be read; the text names the line.
+    #[error("{}: {text}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong, with the line.
+        text: String,
+    },
+    /// An environment variable or a flag can't be read.
+    #[error("{name}: expected {expected}, found {found:?}")]
+    Value {
+        /// The variable or flag.
+        name: String,
+        /// What would do.
+        expected: &'static str,
+        /// What was there.
+        found: String,
+    },
+    /// Only loopback is served until tokens are there.
+    #[error("listen: {0} is not a loopback address; this version serves 127.0.0.1 and ::1 only")]
+    NotLoopback(SocketAddr),
+}
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// Where HTTP is served; port 0 picks one.
+    pub listen: SocketAddr,
+    /// Names in the `Host` header that are answered besides loopback ones.
+    pub allowed_hosts: Vec<String>,
+    /// CPU devices: slots of each.
+    pub cpu_devices: Vec<u32>,
+    /// Threads of each CPU device.
+    pub threads: u32,
+    /// Bytes of memory for proofs and keys.
+    pub memory: u64,
+    /// Ended jobs that are kept.
+    pub max_jobs: u64,
+    /// Save pieces of a proof when this much work is unsaved.
+    pub checkpoint_after: Duration,
+    /// How long a stop waits for work to reach an edge.
+    pub grace: Duration,
+    /// The largest upload, in bytes.
+    pub max_upload: u64,
+    /// The most memory that a circom calculator may use, in bytes.
+    pub wasm_memory: u64,
+    /// Fuel for one run of a circom calculator, about one an instruction.
+    pub wasm_fuel: u64,
+    /// Locally made keys, which anyone who knows the seed can forge proofs for, are accepted.
+    pub allow_insecure_setup: bool,
+}
+
+/// The file as written; every key is optional.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    data_dir: Option<PathBuf>,
+    listen: Option<String>,
+    allowed_hosts: Option<Vec<String>>,
+    cpu_devices: Option<Vec<u32>>,
+    threads: Option<u32>,
+    memory: Option<toml::Spanned<String>>,
+    max_jobs: Option<u64>,
+    checkpoint_after: Option<toml::Spanned<String>>,
+    grace: Option<toml::Spanned<String>>,
+    max_upload: Option<toml::Spanned<String>>,
+    wasm_memory: Option<toml::Spanned<String>>,
+    wasm_fuel: Option<u64>,
+    allow_insecure_setup: Option<bool>,
+}
+
+impl Config {
+    /// What is set when nobody sets anything: one CPU device with two slots and every core, three quarters of the
+    /// memory that this process may have, loopback.
+    #[must_use]
+    pub fn defaults() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+        Self {
+            data_dir: PathBuf::from("proofkeep-data"),
+            listen: SocketAddr::from(([127, 0, 0, 1], 8420)),
+            allowed_hosts: Vec::new(),
+            cpu_devices: vec![2],
+            threads: u32::try_from(threads).unwrap_or(1),
+            memory: memory_limit() / 4 * 3,
+            max_jobs: 100_000,
+            checkpoint_after: Duration::from_secs(1),
+            grace: Duration::from_secs(20),
+            max_upload: 64 << 30,
+            wasm_memory: 1 << 30,
+            wasm_fuel: 100_000_000_000,
+            allow_insecure_setup: true,
+        }
+    }
+
+    /// The same with what a file says.
+    ///
+    /// # Errors
+    /// When the file can't be read or says something that isn't known.
+    pub fn with_file(mut self, path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        let malformed = |text: String| ConfigError::Malformed { path: path.to_owned(), text };
+        let file: File = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        let at_line = |span: &toml::Spanned<String>, name: &str, expected: &str| {
+            let line = text[..span.span().start].lines().count().max(1);
+            malformed(format!("line {line}: {name}: expected {expected}, found {:?}", span.get_ref()))
+        };
+        let size = |value: Option<toml::Spanned<String>>, name: &str, into: &mut u64| match value {
+            Some(span) => parse_size(span.get_ref())
+                .map(|bytes| *into = bytes)
+                .ok_or_else(|| at_line(&span, name, quantity::SIZE)),
+            None => Ok(()),
+        };
+        let duration = |value: Option<toml::Spanned<String>>, name: &str, into: &mut Duration| match value {
+            Some(span) => parse_duration(span.get_ref())
+                .map(|duration| *into = duration)
+                .ok_or_else(|| at_line(&span, name, quantity::DURATION)),
+            None => Ok(()),
+        };
+        size(file.memory, "memory", &mut self.memory)?;
+        size(file.max_upload, "max_upload", &mut self.max_upload)?;
+        size(file.wasm_memory, "wasm_memory", &mut self.wasm_memory)?;
+        duration(file.checkpoint_after, "checkpoint_after", &mut self.checkpoint_after)?;
+        duration(file.grace, "grace", &mut self.grace)?;
+        if let Some(listen) = file.listen {
+            self.listen = listen
+                .parse()
+                .map_err(|_| malformed(format!("listen: expected an address like 127.0.0.1:8420, found {listen:?}")))?;
+        }
+        self.data_dir = file.data_dir.unwrap_or(self.data_dir);
+        self.allowed_hosts = file.allowed_hosts.unwrap_or(self.allowed_hosts);
+        self.cpu_devices = file.cpu_devices.unwrap_or(self.cpu_devices);
+        self.threads = file.threads.unwrap_or(self.threads);
+        self.max_jobs = file.max_jobs.unwrap_or(self.max_jobs);
+        self.wasm_fuel = file.wasm_fuel.unwrap_or(self.wasm_fuel);
+        self.allow_insecure_setup = file.allow_insecure_setup.unwrap_or(self.allow_insecure_setup);
+        Ok(self)
+    }
+
+    /// The same with what `PROOFKEEP_*` variables say; `get` reads one.
+    ///
+    /// # Errors
+    /// When a value can't be read.
+    pub fn with_environment(mut self, get: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        set(&get, "PROOFKEEP_DATA_DIR", "a directory", |text| Some(text.into()), &mut self.data_dir)?;
+        set(&get, "PROOFKEEP_LISTEN", "an address like 127.0.0.1:8420", |text| text.parse().ok(), &mut self.listen)?;
+        set(&get, "PROOFKEEP_CPU_DEVICES", "slots of each device, like 2 or 1,1", parse_slots, &mut self.cpu_devices)?;
+        set(&get, "PROOFKEEP_THREADS", "a number of threads", |text| text.parse().ok(), &mut self.threads)?;
+        set(&get, "PROOFKEEP_MEMORY", quantity::SIZE, parse_size, &mut self.memory)?;
+        set(&get, "PROOFKEEP_MAX_JOBS", "a number of jobs", |text| text.parse().ok(), &mut self.max_jobs)?;
+        set(&get, "PROOFKEEP_CHECKPOINT_AFTER", quantity::DURATION, parse_duration, &mut self.checkpoint_after)?;
+        set(&get, "PROOFKEEP_GRACE", quantity::DURATION, parse_duration, &mut self.grace)?;
+        set(&get, "PROOFKEEP_MAX_UPLOAD", quantity::SIZE, parse_size, &mut self.max_upload)?;
+        set(&get, "PROOFKEEP_WASM_MEMORY", quantity::SIZE, parse_size, &mut self.wasm_memory)?;
+        set(&get, "PROOFKEEP_WASM_FUEL", "a number", |text| text.parse().ok(), &mut self.wasm_fuel)?;
+        set(&get, "PROOFKEEP_ALLOW_INSECURE_SETUP", "true or false", |text| text.parse().ok(), &mut self.allow_insecure_setup)?;
+        Ok(self)
+    }
+
+    /// Checks what only the whole can tell.
+    ///
+    /// # Errors
+    /// When the address isn't loopback, or a number is out of range.
+    pub fn checked(self) -> Result<Self, ConfigError> {
+        if !self.listen.ip().is_loopback() {
+            return Err(ConfigError::NotLoopback(self.listen));
+        }
+        let value = |name: &str, expected, found: String| Err(ConfigError::Value { name: name.to_owned(), expected, found });
+        if self.cpu_devices.is_empty() || self.cpu_devices.iter().any(|slots| !(1..=64).contains(slots)) {
+            return value("cpu_devices", "1 to 64 slots for each device", format!("{:?}", self.cpu_devices));
+        }
+        if !(1..=1024).contains(&self.threads) {
+            return value("threads", "1 to 1024", self.threads.to_string());
+        }
+        Ok(self)
+    }
+}
+
+/// Slots of each CPU device: `2`, or `1,1`.
+#[must_use]
+pub fn parse_slots(text: &str) -> Option<Vec<u32>> {
+    text.split(',').map(|part| part.trim().parse().ok()).collect()
+}
+
+fn set<T>(
+    get: impl Fn(&str) -> Option<String>,
+    name: &str,
+    expected: &'static str,
+    parse: impl Fn(&str) -> Option<T>,
+    into: &mut T,
+) -> Result<(), ConfigError> {
+    if let Some(found) = get(name) {
+        *into = parse(&found).ok_or(ConfigError::Value { name: name.to_owned(), expected, found })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Result<Config, ConfigError> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("proofkeep.toml");
+        std::fs::write(&path, text).unwrap();
+        Config::defaults().with_file(&path)
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names_and_nothing_else() {
+        let config = file("listen = \"127.0.0.1:1\"\nmemory = \"2 GiB\"\ngrace = \"5s\"\n").unwrap();
+        let expected = Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], 1)),
+            memory: 2 << 30,
+            grace: Duration::from_secs(5),
+            ..Config::defaults()
+        };
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_the_line() {
+        let error = file("max_jobs = 3\nmemmory = \"2 GiB\"\n").unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("memmory"), "{error}");
+    }
+
+    #[test]
+    fn a_bad_size_is_an_error_that_names_the_line_and_what_would_do() {
+        let error = file("\nmax_jobs = 3\nmemory = \"2 gigs\"\n").unwrap_err().to_string();
+        assert!(error.contains("line 3") && error.contains("2 gigs") && error.contains("GiB"), "{error}");
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file_and_its_errors_name_the_variable() {
+        let get = |name: &str| (name == "PROOFKEEP_THREADS").then(|| "many".to_owned());
+        let error = Config::defaults().with_environment(get).unwrap_err().to_string();
+        assert!(error.contains("PROOFKEEP_THREADS") && error.contains("many"), "{error}");
+    }
+
+    #[test]
+    fn any_address_but_loopback_is_refused() {
+        let config = Config { listen: SocketAddr::from(([0, 0, 0, 0], 8420)), ..Config::defaults() };
+        assert!(config.checked().unwrap_err().to_string().contains("loopback"));
+    }
+}
