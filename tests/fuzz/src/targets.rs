@@ -78,7 +78,7 @@ pub static ALL: [Target; 7] = [
         name: "proof-json",
         file: "proof.json",
         shape: Shape::Text,
-        bytes_per_byte: 2,
+        bytes_per_byte: 4,
         parse: |bytes| outcome(ProofJson::from_json(bytes)),
         check: check_proof,
     },

@@ -26,17 +26,16 @@ pub fn public_from_json(bytes: &[u8]) -> Result<Vec<[u8; 32]>, FormatError> {
     let read = json
         .deserialize_seq(visitor)
         .and_then(|signals| json.end().map(|()| signals));
-    let signals = read.map_err(|error| malformed(FILE, shorten(&error.to_string())))?;
-    let signal = |(index, signal)| match signal {
-        Signal(Ok(value)) => Ok(value),
-        Signal(Err(DecimalError::TooLarge)) => Err(FormatError::NonCanonical {
+    match read {
+        Ok(Ok(signals)) => Ok(signals),
+        Ok(Err((index, DecimalError::TooLarge))) => Err(FormatError::NonCanonical {
             file: FILE,
             what: "signal",
-            index: index as u64,
+            index,
         }),
-        Signal(Err(other)) => Err(malformed(FILE, format!("signal {index}: {other}"))),
-    };
-    signals.into_iter().enumerate().map(signal).collect()
+        Ok(Err((index, other))) => Err(malformed(FILE, format!("signal {index}: {other}"))),
+        Err(error) => Err(malformed(FILE, shorten(&error.to_string()))),
+    }
 }
 
 /// A number that was read, without the text it was read from.
@@ -67,18 +66,25 @@ struct Signals {
 }
 
 impl<'de> Visitor<'de> for Signals {
-    type Value = Vec<Signal>;
+    /// The signals, or the first one that is none.
+    type Value = Result<Vec<[u8; 32]>, (u64, DecimalError)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of public signals")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Signal>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
         let mut signals = Vec::with_capacity(self.capacity);
-        while let Some(signal) = list.next_element()? {
-            signals.push(signal);
+        let mut fault = None;
+        while let Some(Signal(signal)) = list.next_element()? {
+            match signal {
+                Ok(value) => signals.push(value),
+                Err(error) => {
+                    fault.get_or_insert((signals.len() as u64, error));
+                }
+            }
         }
-        Ok(signals)
+        Ok(fault.map_or(Ok(signals), Err))
     }
 }
 
