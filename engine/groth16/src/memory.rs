@@ -15,11 +15,10 @@ pub fn witness_bytes(wires: u64) -> u64 {
 /// pointers for the largest MSM, and buckets for each thread.
 pub fn working_set(domain: u64, wires: u64, threads: usize) -> u64 {
     let quotient = 3 * 32 * domain;
-    // The H MSM has its scalars beside its lists, the others read the witness: two pointers a term, built in parts
-    // that are then joined.
-    let lists = 32 * domain.max(wires) + 32 * domain;
+    // Two pointers for each term, first in a list for each thread, then joined; the H MSM has its scalars beside them.
+    let lists = (32 * domain.max(wires) + 32 * domain).max(32 * wires);
     let buckets = threads.max(1) as u64 * bucket_bytes(domain.max(wires) as usize, threads);
-    quotient.max(lists) + buckets
+    quotient.max(lists + buckets)
 }
 
 /// Witness, working set and slack: what a ticket for one proof asks for, when the key is resident. The caller adds the

@@ -1,5 +1,7 @@
 //! Sorts the scalars of an MSM by how much work each is.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::Pointers;
@@ -20,10 +22,10 @@ pub(super) struct Terms<C: Curve> {
 }
 
 impl<C: Curve> Terms<C> {
-    fn empty() -> Self {
+    fn with_capacity(capacity: usize) -> Self {
         Terms {
-            points: Pointers(Vec::new()),
-            scalars: Pointers(Vec::new()),
+            points: Pointers(Vec::with_capacity(capacity)),
+            scalars: Pointers(Vec::with_capacity(capacity)),
             bits: 0,
         }
     }
@@ -67,6 +69,51 @@ fn bit_length(scalar: &ScalarBytes) -> usize {
     0
 }
 
+/// The class of a scalar: how long it counts as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Zero,
+    One,
+    Short(usize),
+    Long,
+}
+
+fn class(scalar: &ScalarBytes) -> Class {
+    match bit_length(scalar) {
+        0 => Class::Zero,
+        1 => Class::One,
+        bits if bits <= SHORT_BITS => Class::Short(bits),
+        _ => Class::Long,
+    }
+}
+
+fn sort_part<C: Curve>(bases: &BaseSet<C>, scalars: &[ScalarBytes], range: Range<usize>) -> Part<C> {
+    // Counted first, so that the lists are as long as they must be: they are most of an MSM's memory.
+    let (mut ones, mut short, mut long) = (0, 0, 0);
+    bases.for_each(range.clone(), |_, index| match class(&scalars[index]) {
+        Class::Zero => {}
+        Class::One => ones += 1,
+        Class::Short(_) => short += 1,
+        Class::Long => long += 1,
+    });
+    let mut part = Part {
+        ones: Vec::with_capacity(ones),
+        short: Terms::with_capacity(short),
+        long: Terms::with_capacity(long),
+    };
+    bases.for_each(range, |point, index| {
+        let scalar = &scalars[index];
+        match class(scalar) {
+            Class::Zero => {}
+            Class::One => part.ones.push(point),
+            Class::Short(bits) => part.short.push(point, scalar, bits),
+            // One length for all of these, so that the schedule doesn't tell about the largest.
+            Class::Long => part.long.push(point, scalar, 255),
+        }
+    });
+    part
+}
+
 /// The pointers in the result live as long as `bases` and `scalars` do.
 pub(super) fn sort<C: Curve>(bases: &BaseSet<C>, scalars: &[ScalarBytes], threads: usize) -> Sorted<C> {
     assert!(
@@ -75,39 +122,30 @@ pub(super) fn sort<C: Curve>(bases: &BaseSet<C>, scalars: &[ScalarBytes], thread
     );
     let length = bases.len();
     let step = length.div_ceil(threads.max(1)).max(1024);
-    let sort_part = |part: usize| {
-        let mut out = Part {
-            ones: Vec::new(),
-            short: Terms::empty(),
-            long: Terms::empty(),
-        };
-        bases.for_each(part * step..length.min((part + 1) * step), |point, index| {
-            let scalar = &scalars[index];
-            match bit_length(scalar) {
-                0 => {}
-                1 => out.ones.push(point),
-                bits if bits <= SHORT_BITS => out.short.push(point, scalar, bits),
-                // One length for all of these, so that the schedule doesn't tell about the largest.
-                _ => out.long.push(point, scalar, 255),
-            }
-        });
-        out
-    };
+    let range = |part: usize| part * step..length.min((part + 1) * step);
     let count = length.div_ceil(step);
-    let parts: Vec<Part<C>> = if threads <= 1 {
-        (0..count).map(sort_part).collect()
+    let mut parts: Vec<Part<C>> = if threads <= 1 {
+        (0..count)
+            .map(|part| sort_part(bases, scalars, range(part)))
+            .collect()
     } else {
-        (0..count).into_par_iter().map(sort_part).collect()
+        (0..count)
+            .into_par_iter()
+            .map(|part| sort_part(bases, scalars, range(part)))
+            .collect()
     };
-    let mut ones = Vec::new();
-    let (mut short, mut long) = (Terms::empty(), Terms::empty());
-    for mut part in parts {
-        ones.append(&mut part.ones);
-        short.append(part.short);
-        long.append(part.long);
-    }
+    let sorted = if parts.len() == 1 {
+        parts.pop()
+    } else {
+        Some(join(parts))
+    };
+    let Part {
+        ones,
+        mut short,
+        mut long,
+    } = sorted.unwrap_or_else(|| join(Vec::new()));
     if short.len() < SHORT_LEAST {
-        long.append(std::mem::replace(&mut short, Terms::empty()));
+        long.append(std::mem::replace(&mut short, Terms::with_capacity(0)));
     }
     let mut groups = Vec::new();
     for mut terms in [short, long] {
@@ -125,6 +163,21 @@ pub(super) fn sort<C: Curve>(bases: &BaseSet<C>, scalars: &[ScalarBytes], thread
         ones: Pointers(ones),
         groups,
     }
+}
+
+fn join<C: Curve>(parts: Vec<Part<C>>) -> Part<C> {
+    let total = |count: fn(&Part<C>) -> usize| parts.iter().map(count).sum();
+    let mut joined = Part {
+        ones: Vec::with_capacity(total(|part| part.ones.len())),
+        short: Terms::with_capacity(total(|part| part.short.len())),
+        long: Terms::with_capacity(total(|part| part.long.len())),
+    };
+    for mut part in parts {
+        joined.ones.append(&mut part.ones);
+        joined.short.append(part.short);
+        joined.long.append(part.long);
+    }
+    joined
 }
 
 static ZERO: ScalarBytes = [0; 32];
