@@ -16,6 +16,8 @@
 //! PROOFKEEP_FUZZ_ITERS=1000000 cargo test --release -p proofkeep-fuzz
 //! cargo run --release -p proofkeep-fuzz -- zkey --seconds 600
 //! ```
+//!
+//! `libfuzzer/` has the same targets for cargo-fuzz, whose coverage sees further and which needs a nightly compiler.
 
 pub mod alloc;
 mod binary;
@@ -27,4 +29,4 @@ mod text;
 
 pub use rng::Rng;
 pub use runner::{Failure, Limit, Report, replay, run};
-pub use targets::{ALL, Outcome, Shape, Target, find};
+pub use targets::{ALL, Outcome, Shape, Target, find, hold};
