@@ -23,7 +23,11 @@ impl Clock {
     /// Starts the clock at the wall clock's time.
     #[must_use]
     pub fn start() -> Self {
-        Self { wall_at_boot: millis(wall()), started: Instant::now(), reported: 0 }
+        Self {
+            wall_at_boot: millis(wall()),
+            started: Instant::now(),
+            reported: 0,
+        }
     }
 
     /// Now. Never goes back within a boot.
@@ -56,6 +60,7 @@ impl Clock {
 }
 
 /// The wall clock, for comparing with the times of files.
+#[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else has to use")]
 pub(crate) fn wall() -> SystemTime {
     SystemTime::now()
 }

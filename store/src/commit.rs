@@ -3,7 +3,8 @@
 //! 1. [`lanes`]: commands wait in two lanes. Ends, checkpoints and cancels come first and are never refused; requests
 //!    are bounded, and a full lane says [`CommitError::Busy`].
 //! 2. [`group`]: under the write side of one lock, each command is decided and applied as its own transaction, so that
-//!    a refusal leaves the others alone. A group ends at 256 commands or 256 KiB.
+//!    a refusal leaves the others alone. A group ends at 256 commands, at 256 KiB, or when sled may have written 3 MiB of
+//!    log for it.
 //! 3. Still under the lock: sled's flush, then `fdatasync` on our own descriptor. Any error ends the process there.
 //! 4. The lock is given up, the durable journal number is published, and all are answered, refusals too.
 
@@ -19,9 +20,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-pub use group::{MAX_COMMAND_BYTES, MAX_GROUP_BYTES, MAX_GROUP_COMMANDS};
+pub(crate) use group::Weight;
+pub use group::{MAX_COMMAND_BYTES, MAX_COMMAND_LOG, MAX_GROUP_BYTES, MAX_GROUP_COMMANDS, MAX_GROUP_LOG};
 pub(crate) use shared::Shared;
-pub use shared::{LOG_FACTOR, Stats};
+pub use shared::Stats;
 
 use crate::clock::Clock;
 use crate::error::OpenError;
@@ -76,9 +78,9 @@ pub enum CommitError {
         /// Where.
         what: String,
         /// Bytes.
-        found: usize,
+        found: u64,
         /// Bytes.
-        limit: usize,
+        limit: u64,
     },
 }
 
@@ -115,10 +117,25 @@ impl Handle {
         objects: Objects,
     ) -> std::io::Result<Self> {
         let lanes = Arc::new(Lanes::new(limits.requests));
-        let writer = Writer::new(machine, clock, Arc::clone(&lanes), Arc::clone(&shared), objects.clone());
-        let thread = std::thread::Builder::new().name("commit".to_owned()).spawn(move || writer.run())?;
-        let inner = Inner { lanes, shared, objects, thread: Mutex::new(Some(thread)) };
-        Ok(Self { inner: Arc::new(inner) })
+        let writer = Writer::new(
+            machine,
+            clock,
+            Arc::clone(&lanes),
+            Arc::clone(&shared),
+            objects.clone(),
+        );
+        let thread = std::thread::Builder::new()
+            .name("commit".to_owned())
+            .spawn(move || writer.run())?;
+        let inner = Inner {
+            lanes,
+            shared,
+            objects,
+            thread: Mutex::new(Some(thread)),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// Carries out a command; returns when it is durable. A caller that stops waiting changes nothing about it.
@@ -126,7 +143,11 @@ impl Handle {
     /// # Errors
     /// See [`CommitError`].
     pub async fn commit(&self, command: Command) -> Result<Committed, CommitError> {
-        self.inner.lanes.push(command)?.await.unwrap_or(Err(CommitError::Stopped))
+        self.inner
+            .lanes
+            .push(command)?
+            .await
+            .unwrap_or(Err(CommitError::Stopped))
     }
 
     /// The same for a thread that may block; not for asynchronous code.
@@ -134,7 +155,11 @@ impl Handle {
     /// # Errors
     /// See [`CommitError`].
     pub fn commit_blocking(&self, command: Command) -> Result<Committed, CommitError> {
-        self.inner.lanes.push(command)?.blocking_recv().unwrap_or(Err(CommitError::Stopped))
+        self.inner
+            .lanes
+            .push(command)?
+            .blocking_recv()
+            .unwrap_or(Err(CommitError::Stopped))
     }
 
     /// Puts a command into its lane at once and returns what to wait on; for many commands in a known order.
@@ -163,7 +188,9 @@ impl Handle {
 
     /// Runs something while nothing is committed and nobody reads. Keep it short.
     pub fn with_commit_lock<T>(&self, exclusive: impl FnOnce(&dyn View) -> T) -> T {
-        self.inner.shared.exclusive(|database| exclusive(&database.view()))
+        self.inner
+            .shared
+            .exclusive(|database| exclusive(&database.view()))
     }
 
     /// How long ago the commit thread was seen alive; it looks up at least once a second, but while it syncs. Takes no
@@ -195,7 +222,9 @@ impl Handle {
         let mut total = Swept::default();
         for slice in self.inner.objects.older(older_than)?.chunks(SLICE) {
             let swept = self.with_commit_lock(|view| {
-                self.inner.objects.sweep::<SweepError>(slice, older_than, |digest| is_needed(view, digest))
+                self.inner
+                    .objects
+                    .sweep::<SweepError>(slice, older_than, |digest| is_needed(view, digest))
             })?;
             total.removed += swept.removed;
             total.bytes += swept.bytes;

@@ -115,16 +115,27 @@ impl OpenError {
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_path_buf();
-            if is_disk_full(&source) { Self::DiskFull { path, doing } } else { Self::Io { path, doing, source } }
+            if is_disk_full(&source) {
+                Self::DiskFull { path, doing }
+            } else {
+                Self::Io { path, doing, source }
+            }
         }
     }
 }
 
 fn note(quarantined: &bool) -> &'static str {
-    if *quarantined { "; its snapshot files are in quarantine/" } else { "" }
+    if *quarantined {
+        "; its snapshot files are in quarantine/"
+    } else {
+        ""
+    }
 }
 
 /// The disk, or this user's part of it, is full.
 pub(crate) fn is_disk_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }

@@ -52,24 +52,37 @@ impl Format {
             expected,
             found: format!("{:?}", found.chars().take(80).collect::<String>()),
         };
-        let newer = |what, found, newest| OpenError::Newer { path: directory.to_path_buf(), what, found, newest };
+        let newer = |what, found, newest| OpenError::Newer {
+            path: directory.to_path_buf(),
+            what,
+            found,
+            newest,
+        };
         let mut lines = text.lines();
-        let mut field = |name: &'static str| lines.next().and_then(|line| line.strip_prefix(name)).map(str::trim);
+        let mut field = |name: &'static str| {
+            lines
+                .next()
+                .and_then(|line| line.strip_prefix(name))
+                .map(str::trim)
+        };
         if field("proofkeep data directory") != Some("") {
             return Err(bad("a first line `proofkeep data directory`", text));
         }
-        let version: u64 =
-            field("format ").and_then(|word| word.parse().ok()).ok_or_else(|| bad("a line `format NUMBER`", text))?;
+        let version: u64 = field("format ")
+            .and_then(|word| word.parse().ok())
+            .ok_or_else(|| bad("a line `format NUMBER`", text))?;
         if version > FORMAT_VERSION {
             return Err(newer("format", version, FORMAT_VERSION));
         }
-        let schema: u16 =
-            field("schema ").and_then(|word| word.parse().ok()).ok_or_else(|| bad("a line `schema NUMBER`", text))?;
+        let schema: u16 = field("schema ")
+            .and_then(|word| word.parse().ok())
+            .ok_or_else(|| bad("a line `schema NUMBER`", text))?;
         if schema > LATEST {
             return Err(newer("schema", schema.into(), LATEST.into()));
         }
-        let store =
-            field("store ").and_then(|word| word.parse().ok()).ok_or_else(|| bad("a line `store UUID`", text))?;
+        let store = field("store ")
+            .and_then(|word| word.parse().ok())
+            .ok_or_else(|| bad("a line `store UUID`", text))?;
         let segment = field("segment_size ").and_then(|word| word.parse::<u64>().ok());
         if version != FORMAT_VERSION || schema == 0 || segment != Some(SEGMENT_SIZE) {
             return Err(bad("format 1 with segments of 8388608 bytes", text));
@@ -97,7 +110,9 @@ impl DataDir {
     pub fn lock(path: &Path, create: bool) -> Result<Self, OpenError> {
         if !path.is_dir() {
             if !create {
-                return Err(OpenError::NotThere { path: path.to_path_buf() });
+                return Err(OpenError::NotThere {
+                    path: path.to_path_buf(),
+                });
             }
             make_dir(path)?;
             sync_parent(path)?;
@@ -105,7 +120,10 @@ impl DataDir {
         let lock = take_lock(path)?;
         let mut data = Self {
             path: path.to_path_buf(),
-            format: Format { schema: LATEST, store: Uuid::nil() },
+            format: Format {
+                schema: LATEST,
+                store: Uuid::nil(),
+            },
             new: false,
             _lock: lock,
         };
@@ -129,12 +147,17 @@ impl DataDir {
                 let name = entry.map_err(OpenError::io("reading", &self.path))?.file_name();
                 if name != "LOCK" {
                     let found = name.to_string_lossy().into_owned();
-                    return Err(OpenError::NotEmpty { path: self.path.clone(), found });
+                    return Err(OpenError::NotEmpty {
+                        path: self.path.clone(),
+                        found,
+                    });
                 }
             }
         }
         if !create {
-            return Err(OpenError::NotThere { path: self.path.clone() });
+            return Err(OpenError::NotThere {
+                path: self.path.clone(),
+            });
         }
         self.new = true;
         self.format.store = Uuid::new_v4();
@@ -208,9 +231,14 @@ impl DataDir {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(OpenError::io("reading", &path)(error)),
         };
-        text.trim_end().strip_prefix("store.").and_then(|number| number.parse().ok()).ok_or_else(|| {
-            OpenError::BadFile { path, expected: "a line such as `store.1`", found: format!("{text:?}") }
-        })
+        text.trim_end()
+            .strip_prefix("store.")
+            .and_then(|number| number.parse().ok())
+            .ok_or_else(|| OpenError::BadFile {
+                path,
+                expected: "a line such as `store.1`",
+                found: format!("{text:?}"),
+            })
     }
 
     /// The numbers of all databases there are, in order.
@@ -221,7 +249,10 @@ impl DataDir {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(OpenError::io("reading", &self.path))? {
             let name = entry.map_err(OpenError::io("reading", &self.path))?.file_name();
-            found.extend(name.to_str().and_then(|name| name.strip_prefix("store.")?.parse::<u64>().ok()));
+            found.extend(
+                name.to_str()
+                    .and_then(|name| name.strip_prefix("store.")?.parse::<u64>().ok()),
+            );
         }
         found.sort_unstable();
         Ok(found)
@@ -279,7 +310,12 @@ impl DataDir {
 fn take_lock(data: &Path) -> Result<File, OpenError> {
     let path = data.join("LOCK");
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600);
     let mut lock = options.open(&path).map_err(OpenError::io("opening", &path))?;
     match lock.try_lock() {
         Ok(()) => {}
@@ -287,8 +323,15 @@ fn take_lock(data: &Path) -> Result<File, OpenError> {
             let mut pid = String::new();
             // The text is for a person; without it the answer is the same.
             let _ = lock.read_to_string(&mut pid);
-            let pid = if pid.trim().is_empty() { "?".to_owned() } else { pid.trim().to_owned() };
-            return Err(OpenError::Locked { path: data.to_path_buf(), pid });
+            let pid = if pid.trim().is_empty() {
+                "?".to_owned()
+            } else {
+                pid.trim().to_owned()
+            };
+            return Err(OpenError::Locked {
+                path: data.to_path_buf(),
+                pid,
+            });
         }
         Err(TryLockError::Error(error)) => return Err(OpenError::io("locking", &path)(error)),
     }
@@ -298,27 +341,36 @@ fn take_lock(data: &Path) -> Result<File, OpenError> {
 }
 
 pub(crate) fn make_dir(path: &Path) -> Result<(), OpenError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(OpenError::io("making", path))
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(OpenError::io("making", path))
 }
 
 fn write_synced(path: &Path, text: &str) -> Result<(), OpenError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.open(path).map_err(OpenError::io("making", path))?;
-    file.write_all(text.as_bytes()).map_err(OpenError::io("writing", path))?;
+    file.write_all(text.as_bytes())
+        .map_err(OpenError::io("writing", path))?;
     file.sync_all().map_err(OpenError::io("syncing", path))
 }
 
 fn remove_if_there(path: &Path) -> Result<(), OpenError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("removing", path)(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(OpenError::io("removing", path)(error))
+        }
         _ => Ok(()),
     }
 }
 
 /// Makes the names in a directory durable.
 pub(crate) fn sync_dir(path: &Path) -> Result<(), OpenError> {
-    File::open(path).and_then(|directory| directory.sync_all()).map_err(OpenError::io("syncing", path))
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(OpenError::io("syncing", path))
 }
 
 fn sync_parent(path: &Path) -> Result<(), OpenError> {

@@ -43,7 +43,9 @@ pub enum ObjectError {
         moved_to: PathBuf,
     },
     /// An upload is not what it was said to be. Nothing was kept.
-    #[error("expected bytes with digest {expected}, received {length} bytes with digest {found}; send it again")]
+    #[error(
+        "expected bytes with digest {expected}, received {length} bytes with digest {found}; send it again"
+    )]
     Mismatch {
         /// As announced.
         expected: Digest,
@@ -68,7 +70,11 @@ impl ObjectError {
     fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_path_buf();
-            if is_disk_full(&source) { Self::DiskFull(path) } else { Self::Io { doing, path, source } }
+            if is_disk_full(&source) {
+                Self::DiskFull(path)
+            } else {
+                Self::Io { doing, path, source }
+            }
         }
     }
 }
@@ -99,8 +105,15 @@ struct Paths {
 impl Objects {
     /// The objects of a data directory; temporary files are marked with `boot`.
     pub(crate) fn new(data: &DataDir, boot: BootNumber) -> Self {
-        let paths = Paths { objects: data.objects(), tmp: data.tmp(), quarantine: data.quarantine(), boot };
-        Self { paths: Arc::new(paths) }
+        let paths = Paths {
+            objects: data.objects(),
+            tmp: data.tmp(),
+            quarantine: data.quarantine(),
+            boot,
+        };
+        Self {
+            paths: Arc::new(paths),
+        }
     }
 
     /// The boot that temporary files are marked with: the one that this store opens next.
@@ -139,7 +152,12 @@ impl Objects {
     /// When the system can't say.
     pub fn stat(&self, digest: Digest) -> Result<Option<Stat>, ObjectError> {
         let path = self.path(digest);
-        let stat = fs::metadata(&path).and_then(|meta| Ok(Stat { length: meta.len(), touched: meta.modified()? }));
+        let stat = fs::metadata(&path).and_then(|meta| {
+            Ok(Stat {
+                length: meta.len(),
+                touched: meta.modified()?,
+            })
+        });
         match stat {
             Ok(stat) => Ok(Some(stat)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -188,7 +206,9 @@ impl Objects {
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 256 << 10];
         loop {
-            let read = file.read(&mut buffer).map_err(ObjectError::io("reading", &self.path(digest)))?;
+            let read = file
+                .read(&mut buffer)
+                .map_err(ObjectError::io("reading", &self.path(digest)))?;
             if read == 0 {
                 return Ok(Digest(hasher.finalize().into()));
             }
@@ -229,10 +249,17 @@ impl Objects {
         if found == expected {
             return Ok(());
         }
-        let moved_to = self.paths.quarantine.join(format!("object-{}-{}", expected.hex(), uuid::Uuid::new_v4()));
+        let moved_to =
+            self.paths
+                .quarantine
+                .join(format!("object-{}-{}", expected.hex(), uuid::Uuid::new_v4()));
         let path = self.path(expected);
         fs::rename(&path, &moved_to).map_err(ObjectError::io("moving", &path))?;
-        Err(ObjectError::Damaged { expected, found, moved_to })
+        Err(ObjectError::Damaged {
+            expected,
+            found,
+            moved_to,
+        })
     }
 }
 

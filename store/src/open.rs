@@ -9,15 +9,16 @@ use std::sync::Arc;
 use proofkeep_migrations::LATEST;
 use uuid::Uuid;
 
-use crate::commit::{Handle, Limits, Shared};
 use crate::clock::Clock;
+use crate::codec;
+use crate::commit::{Handle, Limits, Shared, fatal};
 use crate::error::OpenError;
 use crate::format::{DataDir, SEGMENT_SIZE, sync_dir};
 use crate::ids::{BootNumber, JournalNumber};
 use crate::keys::{self, Sequence};
 use crate::machine::Machine;
 use crate::objects::Objects;
-use crate::tree::Database;
+use crate::tree::{Database, SyncError};
 use crate::view::{ReadError, View};
 
 /// How a store is opened.
@@ -31,7 +32,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { create: true, cache_bytes: 64 << 20 }
+        Self {
+            create: true,
+            cache_bytes: 64 << 20,
+        }
     }
 }
 
@@ -52,21 +56,41 @@ impl Store {
         let mut data = DataDir::lock(path, options.create)?;
         if data.format().schema < LATEST {
             let (path, found) = (path.to_path_buf(), data.format().schema);
-            return Err(OpenError::Older { path, found, newest: LATEST });
+            return Err(OpenError::Older {
+                path,
+                found,
+                newest: LATEST,
+            });
         }
         let number = data.current()?;
         let database = open_database(&data, number, options.cache_bytes)?;
         if data.is_new() {
+            mark(&database);
             data.finish()?;
         }
-        let wrong = |source| OpenError::Record { path: data.store(number), source };
+        let wrong = |source| OpenError::Record {
+            path: data.store(number),
+            source,
+        };
         let read = |sequence| read_sequence(&database.view(), sequence).map_err(wrong);
-        let last_boot = BootNumber(read(Sequence::Boot)?);
-        let journal = JournalNumber(read(Sequence::Journal)?);
+        let last_boot = BootNumber(read(Sequence::Boot)?.unwrap_or(0));
+        let Some(journal) = read(Sequence::Journal)?.map(JournalNumber) else {
+            let reason = "sled finds nothing in it, so its log was cut off or overwritten".to_owned();
+            return Err(OpenError::Damaged {
+                path: data.store(number),
+                reason,
+                quarantined: false,
+            });
+        };
         let objects = Objects::new(&data, BootNumber(last_boot.0 + 1));
         let data = Arc::new(data);
         let shared = Arc::new(Shared::new(database, journal, Arc::clone(&data), *options));
-        Ok(Self { data, shared, objects, last_boot })
+        Ok(Self {
+            data,
+            shared,
+            objects,
+            last_boot,
+        })
     }
 
     /// Reads under the lock: a consistent view of what is durable. Keep it short, at most 5 ms or one page, since the
@@ -104,7 +128,13 @@ impl Store {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(&self, machine: Machine, clock: Clock, limits: Limits) -> std::io::Result<Handle> {
-        Handle::start(machine, clock, limits, Arc::clone(&self.shared), self.objects.clone())
+        Handle::start(
+            machine,
+            clock,
+            limits,
+            Arc::clone(&self.shared),
+            self.objects.clone(),
+        )
     }
 
     /// Removes the databases that a migration left behind. Call it after a clean boot of the new one.
@@ -121,10 +151,27 @@ impl Store {
     }
 }
 
-fn read_sequence(view: &dyn View, sequence: Sequence) -> Result<u64, ReadError> {
+fn read_sequence(view: &dyn View, sequence: Sequence) -> Result<Option<u64>, ReadError> {
     let key = keys::sequence(sequence);
-    let Some(value) = view.get(&key)? else { return Ok(0) };
-    crate::codec::read_number(&value).map_err(|damage| ReadError::damaged(&key, damage))
+    let Some(value) = view.get(&key)? else {
+        return Ok(None);
+    };
+    codec::read_number(&value)
+        .map(Some)
+        .map_err(|damage| ReadError::damaged(&key, damage))
+}
+
+/// Gives a new database its first record. sled opens a log whose start is overwritten as an empty one, and this tells
+/// the two apart: a store that was ever opened has a journal number.
+fn mark(database: &Database) {
+    let (key, value) = (keys::sequence(Sequence::Journal), Some(codec::number(0)));
+    if let Err(error) = database
+        .apply([(&key, &value)])
+        .map_err(SyncError::Flush)
+        .and_then(|()| database.sync())
+    {
+        fatal::stop_writing(&error, error.is_disk_full());
+    }
 }
 
 /// Opens `store.{number}`.
@@ -132,7 +179,10 @@ pub(crate) fn open_database(data: &DataDir, number: u64, cache_bytes: u64) -> Re
     let path = data.store(number);
     let log = path.join("db");
     if !data.is_new() && !log.is_file() {
-        return Err(OpenError::NoDatabase { format: data.file("FORMAT"), database: log });
+        return Err(OpenError::NoDatabase {
+            format: data.file("FORMAT"),
+            database: log,
+        });
     }
     open_at(data, &path, cache_bytes)
 }
@@ -148,9 +198,16 @@ pub(crate) fn open_at(data: &DataDir, path: &Path, cache_bytes: u64) -> Result<D
         Err(Failure::Damaged(first)) => {
             quarantined = quarantine_snapshots(data, path)?;
             if !quarantined {
-                return Err(OpenError::Damaged { path: path.to_path_buf(), reason: first, quarantined });
+                return Err(OpenError::Damaged {
+                    path: path.to_path_buf(),
+                    reason: first,
+                    quarantined,
+                });
             }
-            tracing::warn!("the database {} did not open ({first}); its snapshots are in quarantine/, trying without", path.display());
+            tracing::warn!(
+                "the database {} did not open ({first}); its snapshots are in quarantine/, trying without",
+                path.display()
+            );
             forget_cached(&path.join("db"))?;
             try_open(path, cache_bytes).map_err(|failure| failure.into_error(path, quarantined))?
         }
@@ -168,7 +225,11 @@ enum Failure {
 impl Failure {
     fn into_error(self, path: &Path, quarantined: bool) -> OpenError {
         match self {
-            Self::Damaged(reason) => OpenError::Damaged { path: path.to_path_buf(), reason, quarantined },
+            Self::Damaged(reason) => OpenError::Damaged {
+                path: path.to_path_buf(),
+                reason,
+                quarantined,
+            },
             Self::System(error) => OpenError::io("opening", path)(error),
         }
     }
@@ -201,7 +262,10 @@ fn remove_generating(path: &Path) -> Result<(), OpenError> {
     }
     for entry in fs::read_dir(path).map_err(OpenError::io("reading", path))? {
         let file = entry.map_err(OpenError::io("reading", path))?.path();
-        if file.extension().is_some_and(|extension| extension == "generating") {
+        if file
+            .extension()
+            .is_some_and(|extension| extension == "generating")
+        {
             fs::remove_file(&file).map_err(OpenError::io("removing", &file))?;
         }
     }
@@ -221,8 +285,14 @@ fn quarantine_snapshots(data: &DataDir, path: &Path) -> Result<bool, OpenError> 
         let entry = entry.map_err(OpenError::io("reading", path))?;
         let name = entry.file_name();
         if name.to_string_lossy().starts_with("snap.") {
-            let store = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let target = data.quarantine().join(format!("{store}-{}-{}", Uuid::new_v4(), name.to_string_lossy()));
+            let store = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let target =
+                data.quarantine()
+                    .join(format!("{store}-{}-{}", Uuid::new_v4(), name.to_string_lossy()));
             fs::rename(entry.path(), &target).map_err(OpenError::io("moving", &entry.path()))?;
             moved = true;
         }

@@ -85,7 +85,10 @@ fn pair(read: Result<(sled::IVec, sled::IVec), sled::Error>) -> (Key, Vec<u8>) {
 
 impl View for SledView<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, ReadError> {
-        let value = self.0.get(key).unwrap_or_else(|error| fatal::stop_reading(&error));
+        let value = self
+            .0
+            .get(key)
+            .unwrap_or_else(|error| fatal::stop_reading(&error));
         Ok(value.map(|value| value.to_vec()))
     }
 
@@ -115,6 +118,12 @@ impl View for SledView<'_> {
         if matches!(end, Excluded(end) if end <= prefix) {
             return Ok(Vec::new());
         }
-        Ok(self.0.range::<&[u8], _>((Included(prefix), end)).rev().map(pair).take(limit).collect())
+        Ok(self
+            .0
+            .range::<&[u8], _>((Included(prefix), end))
+            .rev()
+            .map(pair)
+            .take(limit)
+            .collect())
     }
 }

@@ -175,6 +175,16 @@ pub fn open(expected: RecordKind, bytes: &[u8]) -> Result<(u16, &[u8]), Damage> 
     Ok((schema, payload))
 }
 
+/// Checks an envelope and says what is in it.
+///
+/// # Errors
+/// As [`open`]; a kind that no build wrote is a payload that can't be read.
+pub fn kind_of(bytes: &[u8]) -> Result<RecordKind, Damage> {
+    let (code, ..) = open_any(bytes)?;
+    let known = RecordKind::ALL.into_iter().find(|kind| *kind as u8 == code);
+    known.ok_or_else(|| Damage::Payload(RecordKind::name_of(code)))
+}
+
 /// Checks an envelope without expecting anything of its kind or schema: kind, schema, payload.
 ///
 /// # Errors

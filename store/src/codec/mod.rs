@@ -78,5 +78,37 @@ records! {
     Event as Event,
 }
 
+/// A value of any kind and schema as this build would write it; what a migration does to every value. An empty value,
+/// an index entry that says everything in its key, stays empty.
+///
+/// # Errors
+/// When it is damaged, of an unknown kind, or of a newer schema.
+pub fn reencode(value: &[u8]) -> Result<Vec<u8>, Damage> {
+    fn again<R: Record>(value: &[u8]) -> Result<Vec<u8>, Damage> {
+        R::decode(value).map(|record| record.encode())
+    }
+    if value.is_empty() {
+        return Ok(Vec::new());
+    }
+    match envelope::kind_of(value)? {
+        RecordKind::Boot => again::<Boot>(value),
+        RecordKind::Queue => again::<Queue>(value),
+        RecordKind::Device => again::<Device>(value),
+        RecordKind::Worker => again::<Worker>(value),
+        RecordKind::Lease => again::<Lease>(value),
+        RecordKind::Job => again::<Job>(value),
+        RecordKind::Generation => again::<Generation>(value),
+        RecordKind::Partition => again::<Partition>(value),
+        RecordKind::Attempt => again::<Attempt>(value),
+        RecordKind::Checkpoint => again::<Checkpoint>(value),
+        RecordKind::StoredProof => again::<StoredProof>(value),
+        RecordKind::Circuit => again::<Circuit>(value),
+        RecordKind::Event => again::<Event>(value),
+        RecordKind::Number => read_number(value).map(number),
+        RecordKind::Digest => read_digest(value).map(digest),
+        RecordKind::Bytes => read_bytes(value).map(|plain| bytes(&plain)),
+    }
+}
+
 #[cfg(test)]
 mod tests;

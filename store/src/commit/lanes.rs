@@ -46,7 +46,11 @@ pub(super) enum Wake {
 impl Lanes {
     /// Empty lanes; at most `limit` requests wait.
     pub fn new(limit: usize) -> Self {
-        Self { queues: Mutex::default(), arrived: Condvar::new(), limit }
+        Self {
+            queues: Mutex::default(),
+            arrived: Condvar::new(),
+            limit,
+        }
     }
 
     /// Puts a command into its lane.

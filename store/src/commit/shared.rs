@@ -7,16 +7,13 @@ use std::time::{Duration, Instant};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 
-use super::fatal;
+use super::{Weight, fatal};
 use crate::error::OpenError;
 use crate::format::DataDir;
 use crate::ids::JournalNumber;
 use crate::open::{Options, open_database};
 use crate::tree::Database;
 use crate::view::View;
-
-/// sled writes about this many bytes of log for each byte of keys and values, as measured with groups of small records.
-pub const LOG_FACTOR: u64 = 6;
 
 /// What the commit thread has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,8 +24,12 @@ pub struct Stats {
     pub commands: u64,
     /// Bytes of keys and values.
     pub bytes: u64,
-    /// The most bytes of keys and values between two syncs; [`LOG_FACTOR`] times that stays below a segment.
+    /// Bytes of log that sled may have written for them at most; it writes about half of that.
+    pub log: u64,
+    /// The most bytes of keys and values between two syncs.
     pub largest_group: u64,
+    /// The most bytes of log that sled may have written between two syncs; below a segment.
+    pub largest_log: u64,
     /// Commands that wrote something since the database was opened.
     pub since_open: u64,
 }
@@ -45,7 +46,9 @@ pub(crate) struct Shared {
     groups: AtomicU64,
     commands: AtomicU64,
     bytes: AtomicU64,
+    log: AtomicU64,
     largest_group: AtomicU64,
+    largest_log: AtomicU64,
     opened_at: AtomicU64,
 }
 
@@ -79,7 +82,9 @@ impl Shared {
             groups: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            log: AtomicU64::new(0),
             largest_group: AtomicU64::new(0),
+            largest_log: AtomicU64::new(0),
             opened_at: AtomicU64::new(0),
         }
     }
@@ -100,7 +105,9 @@ impl Shared {
     }
 
     pub fn try_read_for<T>(&self, patience: Duration, read: impl FnOnce(&dyn View) -> T) -> Option<T> {
-        self.database.try_read_for(patience).map(|lock| read_behind(&lock, read))
+        self.database
+            .try_read_for(patience)
+            .map(|lock| read_behind(&lock, read))
     }
 
     pub fn reopen_if_due(&self, commands: u64) -> Result<bool, OpenError> {
@@ -110,8 +117,13 @@ impl Shared {
         let mut lock = self.database.write();
         // sled holds a lock on its files until the last handle is gone.
         drop(lock.take());
-        *lock = Some(open_database(&self.data, self.data.current()?, self.options.cache_bytes)?);
-        self.opened_at.store(self.commands.load(Ordering::Relaxed), Ordering::Relaxed);
+        *lock = Some(open_database(
+            &self.data,
+            self.data.current()?,
+            self.options.cache_bytes,
+        )?);
+        self.opened_at
+            .store(self.commands.load(Ordering::Relaxed), Ordering::Relaxed);
         RwLockWriteGuard::unlock_fair(lock);
         Ok(true)
     }
@@ -121,18 +133,23 @@ impl Shared {
     }
 
     pub fn last_seen(&self) -> Duration {
-        Duration::from_millis(self.elapsed_ms().saturating_sub(self.seen_ms.load(Ordering::Relaxed)))
+        Duration::from_millis(
+            self.elapsed_ms()
+                .saturating_sub(self.seen_ms.load(Ordering::Relaxed)),
+        )
     }
 
     fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn count(&self, commands: u64, bytes: u64) {
+    pub(super) fn count(&self, commands: u64, weight: Weight) {
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.commands.fetch_add(commands, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.largest_group.fetch_max(bytes, Ordering::Relaxed);
+        self.bytes.fetch_add(weight.bytes, Ordering::Relaxed);
+        self.log.fetch_add(weight.log(), Ordering::Relaxed);
+        self.largest_group.fetch_max(weight.bytes, Ordering::Relaxed);
+        self.largest_log.fetch_max(weight.log(), Ordering::Relaxed);
     }
 
     pub fn stats(&self) -> Stats {
@@ -141,15 +158,14 @@ impl Shared {
             groups: self.groups.load(Ordering::Relaxed),
             commands,
             bytes: self.bytes.load(Ordering::Relaxed),
+            log: self.log.load(Ordering::Relaxed),
             largest_group: self.largest_group.load(Ordering::Relaxed),
+            largest_log: self.largest_log.load(Ordering::Relaxed),
             since_open: commands.saturating_sub(self.opened_at.load(Ordering::Relaxed)),
         }
     }
 }
 
-fn read_behind<T>(
-    lock: &RwLockReadGuard<'_, Option<Database>>,
-    read: impl FnOnce(&dyn View) -> T,
-) -> T {
+fn read_behind<T>(lock: &RwLockReadGuard<'_, Option<Database>>, read: impl FnOnce(&dyn View) -> T) -> T {
     read(&opened(lock.as_ref()).view())
 }

@@ -27,7 +27,10 @@ impl Objects {
             let directory = self.paths.objects.join(format!("{first:02x}"));
             for entry in fs::read_dir(&directory).map_err(ObjectError::io("reading", &directory))? {
                 let name = entry.map_err(ObjectError::io("reading", &directory))?.file_name();
-                let digest = name.to_str().filter(|name| name.len() == 64).and_then(Digest::parse);
+                let digest = name
+                    .to_str()
+                    .filter(|name| name.len() == 64)
+                    .and_then(Digest::parse);
                 found.extend(digest.filter(|digest| digest.0[0] == first));
             }
         }
@@ -92,8 +95,12 @@ impl Objects {
     }
 
     fn is_older(&self, digest: Digest, older_than: Duration) -> Result<bool, ObjectError> {
-        let Some(stat) = self.stat(digest)? else { return Ok(false) };
+        let Some(stat) = self.stat(digest)? else {
+            return Ok(false);
+        };
         // A file from the future is young.
-        Ok(clock::wall().duration_since(stat.touched).is_ok_and(|age| age >= older_than))
+        Ok(clock::wall()
+            .duration_since(stat.touched)
+            .is_ok_and(|age| age >= older_than))
     }
 }

@@ -33,7 +33,13 @@ impl Upload {
             .mode(0o600)
             .open(&path)
             .map_err(ObjectError::io("making", &path))?;
-        Ok(Self { file, path, hasher: Sha256::new(), length: 0, paths })
+        Ok(Self {
+            file,
+            path,
+            hasher: Sha256::new(),
+            length: 0,
+            paths,
+        })
     }
 
     /// Appends bytes.
@@ -41,7 +47,9 @@ impl Upload {
     /// # Errors
     /// [`ObjectError::DiskFull`], or what the system said.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), ObjectError> {
-        self.file.write_all(bytes).map_err(ObjectError::io("writing", &self.path))?;
+        self.file
+            .write_all(bytes)
+            .map_err(ObjectError::io("writing", &self.path))?;
         self.hasher.update(bytes);
         self.length += bytes.len() as u64;
         Ok(())
@@ -60,7 +68,9 @@ impl Upload {
     /// [`ObjectError::DiskFull`], or what the system said; nothing is kept then.
     pub fn finish(mut self) -> Result<(Digest, u64), ObjectError> {
         let digest = Digest(self.hasher.finalize_reset().into());
-        self.file.sync_all().map_err(ObjectError::io("syncing", &self.path))?;
+        self.file
+            .sync_all()
+            .map_err(ObjectError::io("syncing", &self.path))?;
         let directory = self.paths.directory(digest);
         let target = directory.join(digest.hex());
         fs::rename(&self.path, &target).map_err(ObjectError::io("renaming", &self.path))?;
@@ -77,7 +87,11 @@ impl Upload {
     pub fn finish_as(self, expected: Digest) -> Result<u64, ObjectError> {
         let found = Digest(self.hasher.clone().finalize().into());
         if found != expected {
-            return Err(ObjectError::Mismatch { expected, found, length: self.length });
+            return Err(ObjectError::Mismatch {
+                expected,
+                found,
+                length: self.length,
+            });
         }
         self.finish().map(|(_, length)| length)
     }
