@@ -6,7 +6,7 @@ use super::{Refusal, Reply, StepError, Transaction, stop};
 use crate::event::What;
 use crate::ids::BootNumber;
 use crate::keys::{self, Family, Sequence};
-use crate::records::{Failure, FailureClass, Lease, Subject};
+use crate::records::{Boot, Failure, FailureClass, Lease, Subject};
 
 pub(super) fn open(
     tx: &mut Transaction<'_>,
@@ -26,6 +26,11 @@ pub(super) fn open(
         },
     )?;
     for partition in tx.open_partitions()? {
+        // Ending one may have ended others with its job: look again.
+        let partition = tx.partition(partition.job, partition.index)?;
+        if !partition.state.is_open() {
+            continue;
+        }
         let failure = Failure::new(
             FailureClass::Interrupted,
             "the daemon stopped while this attempt was open",
@@ -71,6 +76,10 @@ fn check_devices(devices: &[(String, u32)]) -> Result<(), Refusal> {
 }
 
 pub(super) fn close(tx: &mut Transaction<'_>) -> Result<Reply, StepError> {
+    let boot: Boot = tx.record(&keys::boot(tx.context.boot))?.ok_or(Refusal::NoBoot)?;
+    if boot.ended.is_some() {
+        return Ok(Reply::Unchanged);
+    }
     tx.emit(None, What::BootClosed)?;
     Ok(Reply::Done)
 }

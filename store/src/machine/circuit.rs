@@ -1,6 +1,6 @@
 //! Circuits: registered, imported, removed.
 
-use super::{CircuitAdd, Refusal, Reply, StepError, Transaction};
+use super::{CircuitAdd, Refusal, Reply, StepError, Transaction, limits, partition};
 use crate::event::What;
 use crate::ids::{Digest, ProcessId, Token};
 use crate::keys::{self, Family};
@@ -11,7 +11,11 @@ use crate::records::{
 /// Worker processes that may die by their own fault importing one circuit, in a row, before it is refused.
 const IMPORT_DEATHS: u32 = 3;
 
+/// Deaths after which an import shares its process with nobody, so that the last one was its own doing.
+pub(super) const DEATHS_BEFORE_ALONE: u32 = 2;
+
 pub(super) fn add(tx: &mut Transaction<'_>, add: &CircuitAdd) -> Result<Reply, StepError> {
+    limits::actor(&add.actor)?;
     let visible = add
         .name
         .bytes()
@@ -60,6 +64,7 @@ pub(super) fn add(tx: &mut Transaction<'_>, add: &CircuitAdd) -> Result<Reply, S
 }
 
 pub(super) fn remove(tx: &mut Transaction<'_>, digest: Digest, actor: &str) -> Result<Reply, StepError> {
+    limits::actor(actor)?;
     let circuit = tx.circuit(digest)?;
     let mut jobs = 0;
     for key in tx.pairs(&keys::family(Family::Active))?.keys() {
@@ -97,10 +102,12 @@ pub(super) fn import_start(
     if import.token.is_some() {
         return Ok(Reply::Unchanged);
     }
+    tx.open_boot()?;
     let devices: Vec<Device> = tx.records(&keys::family(Family::Device))?;
     if !devices.iter().any(|device| device.process == Some(process)) {
         return Err(Refusal::UnknownDevice(format!("worker process {process}")).into());
     }
+    partition::check_neighbours(tx, process, import.deaths >= DEATHS_BEFORE_ALONE)?;
     let token = tx.next_token(0);
     tx.emit(
         None,
@@ -126,7 +133,7 @@ pub(super) fn import_start(
                 failure,
             },
         )?;
-        return Ok(Reply::Unchanged);
+        return Ok(Reply::Done);
     }
     Ok(Reply::Granted { token, attempt: 0 })
 }
@@ -188,7 +195,7 @@ pub(super) fn import_failed(
         What::ImportFailed {
             token,
             circuit,
-            failure: failure.clone(),
+            failure: limits::cut(failure),
         },
     )?;
     Ok(Reply::Done)

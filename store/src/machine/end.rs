@@ -1,7 +1,7 @@
 //! The one function that ends an attempt without a proof, whatever the reason.
 
 use super::verdict::{Verdict, decide};
-use super::{Refusal, StepError, Transaction, stop};
+use super::{Refusal, StepError, Transaction, limits, stop};
 use crate::event::{AttemptEnd, Next, What};
 use crate::records::{Failure, JobState, OnFailure, Partition, StopTarget};
 
@@ -25,7 +25,7 @@ pub(super) fn end_attempt(
         alone,
         drop_checkpoints,
         failure,
-    } = decide(&job, partition, failure, own_fault, tx.context.now);
+    } = decide(&job, partition, limits::cut(&failure), own_fault, tx.context.now);
     tx.emit(
         Some(partition.job),
         What::AttemptEnded(AttemptEnd {

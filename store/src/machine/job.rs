@@ -1,12 +1,13 @@
 //! What is asked of a whole job: cancel, expire, fail, wake.
 
-use super::{Refusal, Reply, StepError, Transaction, stop};
+use super::{Refusal, Reply, StepError, Transaction, limits, stop};
 use crate::event::What;
 use crate::ids::JobNumber;
 use crate::machine::verdict::BACK_OFF_LIMIT_MS;
 use crate::records::{Failure, JobState, PartitionState, StopTarget};
 
 pub(super) fn cancel(tx: &mut Transaction<'_>, number: JobNumber, actor: &str) -> Result<Reply, StepError> {
+    limits::actor(actor)?;
     let job = tx.job(number)?;
     match job.state {
         JobState::Cancelled | JobState::Stopping(_) => Ok(Reply::Unchanged),

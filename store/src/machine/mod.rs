@@ -10,6 +10,7 @@ mod circuit;
 mod command;
 mod end;
 mod job;
+mod limits;
 mod partition;
 mod prune;
 mod queue;
@@ -29,9 +30,9 @@ pub use apply::apply;
 pub use command::{
     CircuitAdd, Command, CommandName, Lane, ProofStored, Replacement, Submit, SynthEnd, VerifyVerdict,
 };
+pub use limits::MAX_INLINE;
 pub use refusal::Refusal;
 pub use rules::Rules;
-pub use submit::MAX_INLINE;
 pub use transaction::Transaction;
 pub use verdict::{BACK_OFF_LIMIT_MS, back_off_ms};
 

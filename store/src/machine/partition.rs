@@ -1,7 +1,8 @@
 //! One partition, from the first grant to the stored proof.
 
+use super::circuit::DEATHS_BEFORE_ALONE;
 use super::end::end_and_settle;
-use super::{ProofStored, Refusal, Reply, StepError, SynthEnd, Transaction, stop};
+use super::{ProofStored, Refusal, Reply, StepError, SynthEnd, Transaction, limits, stop};
 use crate::event::What;
 use crate::ids::{Digest, JobNumber, ProcessId, Token, WorkerId};
 use crate::keys;
@@ -19,6 +20,7 @@ pub(super) fn synth_start(
     index: u32,
     process: ProcessId,
 ) -> Result<Reply, StepError> {
+    tx.open_boot()?;
     let queue = tx.queue()?;
     if queue.paused || queue.draining {
         return Err(Refusal::Paused.into());
@@ -78,14 +80,7 @@ fn check_room(
     process: ProcessId,
     partition: &Partition,
 ) -> Result<(), StepError> {
-    let open: Vec<Partition> = tx
-        .open_partitions()?
-        .into_iter()
-        .filter(|other| other.process == Some(process))
-        .collect();
-    if open.iter().any(|other| other.alone) || (partition.alone && !open.is_empty()) {
-        return Err(Refusal::MustRunAlone.into());
-    }
+    let open = check_neighbours(tx, process, partition.alone)?;
     let ahead = open
         .iter()
         .filter(|other| {
@@ -99,6 +94,30 @@ fn check_room(
         return Err(Refusal::EnoughAhead.into());
     }
     Ok(())
+}
+
+/// The open partitions of a process, refused if one of them, an import there or the newcomer must run alone.
+pub(super) fn check_neighbours(
+    tx: &Transaction<'_>,
+    process: ProcessId,
+    alone: bool,
+) -> Result<Vec<Partition>, StepError> {
+    let mut open = tx.open_partitions()?;
+    open.retain(|other| other.process == Some(process));
+    let mut crowded = open.iter().any(|other| other.alone) || (alone && !open.is_empty());
+    for lease in tx.records::<Lease>(&keys::family(keys::Family::Lease))? {
+        if let Subject::Import { circuit } = lease.subject
+            && lease.process == Some(process)
+        {
+            let state = tx.circuit(circuit)?.state;
+            crowded |= alone
+                || matches!(state, CircuitState::Importing(import) if import.deaths >= DEATHS_BEFORE_ALONE);
+        }
+    }
+    if crowded {
+        return Err(Refusal::MustRunAlone.into());
+    }
+    Ok(open)
 }
 
 /// The job and partition of a lease in force, if it is in `stage`; a lease that is in force in another stage is a
@@ -182,6 +201,7 @@ pub(super) fn gpu_start(
     attempt: u32,
     worker: WorkerId,
 ) -> Result<Reply, StepError> {
+    tx.open_boot()?;
     let job = tx.job(number)?;
     if !job.state.grants() {
         return Err(Refusal::JobState(job.state).into());
@@ -221,6 +241,15 @@ pub(super) fn checkpoint(
     };
     if !job.state.grants() {
         return Ok(Reply::Unchanged);
+    }
+    let made = tx.last_attempt(&partition)?.and_then(|attempt| attempt.witness);
+    if made != Some(witness) {
+        return Err(Refusal::OutOfLimits {
+            field: "witness",
+            expected: made.map_or_else(|| "none".to_owned(), |made| made.to_string()),
+            found: witness.to_string(),
+        }
+        .into());
     }
     let at = keys::checkpoint(job.number, partition.index);
     let mut record = tx
@@ -271,18 +300,25 @@ pub(super) fn checkpoint(
     Ok(Reply::Done)
 }
 
-/// One record must stay small: at most 12 pieces, names ≤ 16 bytes, 192 bytes each.
+/// One record must stay small: few pieces, short names, a point each.
 fn check_pieces(record: &Checkpoint, new: &[&Piece]) -> Result<(), Refusal> {
-    let fits = |piece: &&Piece| piece.name.len() <= 16 && piece.bytes.len() <= PROOF_BYTES;
-    if record.pieces.len() + new.len() > 12 || !new.iter().all(fits) {
-        return Err(Refusal::OutOfLimits {
+    let kept = record
+        .pieces
+        .iter()
+        .filter(|old| !new.iter().any(|piece| piece.name == old.name));
+    let all: Vec<&str> = kept
+        .map(|piece| piece.name.as_str())
+        .chain(new.iter().map(|piece| piece.name.as_str()))
+        .collect();
+    limits::piece_names(all.iter().copied())?;
+    match new.iter().find(|piece| piece.bytes.len() > PROOF_BYTES) {
+        Some(piece) => Err(Refusal::OutOfLimits {
             field: "pieces",
-            expected: "at most 12 pieces with names of at most 16 bytes and at most 192 bytes each"
-                .to_owned(),
-            found: format!("{} pieces", record.pieces.len() + new.len()),
-        });
+            expected: format!("at most {PROOF_BYTES} bytes each"),
+            found: format!("{} bytes", piece.bytes.len()),
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 pub(super) fn gpu_end(
@@ -320,7 +356,7 @@ pub(super) fn gpu_end(
             token,
             partition: partition.index,
             gpu_ms,
-            reused: reused.to_vec(),
+            reused: limits::cut_names(reused),
             saved_ms,
         },
     )?;

@@ -4,6 +4,7 @@ use super::{Refusal, Reply, StepError, Transaction};
 use crate::event::What;
 use crate::ids::JobNumber;
 use crate::keys::{self, Family};
+use crate::query::PRUNED_EVENTS;
 use crate::records::Job;
 
 /// Keys deleted by one command.
@@ -27,10 +28,11 @@ pub(super) fn prune(tx: &mut Transaction<'_>, number: JobNumber) -> Result<Reply
         return Ok(Reply::Unchanged);
     }
     let mut room = SLICE;
+    let mut events = 0;
     for family in [Family::JobEvent, Family::Needs] {
         for key in tx.some_keys(&keys::of_job(family, number), room / 2)? {
             if let Some(other) = other_side(&key) {
-                tx.delete(other)?;
+                events += u64::from(tx.delete(other)? && family == Family::JobEvent);
             }
             tx.delete(key)?;
             room = room.saturating_sub(2);
@@ -47,6 +49,11 @@ pub(super) fn prune(tx: &mut Transaction<'_>, number: JobNumber) -> Result<Reply
             tx.delete(key)?;
             room -= 1;
         }
+    }
+    if events > 0 {
+        let key = keys::pruned_counter(PRUNED_EVENTS);
+        let before = tx.number(&key)?;
+        tx.set_number(key, before + events);
     }
     if room > 1 {
         tx.delete(keys::pruning(number))?;

@@ -1,9 +1,10 @@
 //! What an operator asks of the queue.
 
-use super::{Reply, StepError, Transaction};
+use super::{Reply, StepError, Transaction, limits};
 use crate::event::What;
 
 pub(super) fn pause(tx: &mut Transaction<'_>, actor: &str) -> Result<Reply, StepError> {
+    limits::actor(actor)?;
     if tx.queue()?.paused {
         return Ok(Reply::Unchanged);
     }
@@ -17,8 +18,9 @@ pub(super) fn pause(tx: &mut Transaction<'_>, actor: &str) -> Result<Reply, Step
 }
 
 pub(super) fn resume(tx: &mut Transaction<'_>, actor: &str) -> Result<Reply, StepError> {
-    let queue = tx.queue()?;
-    if !queue.paused && !queue.draining {
+    limits::actor(actor)?;
+    // Only the end of the boot ends a drain; a daemon that is going away must not start anything again.
+    if !tx.queue()?.paused {
         return Ok(Reply::Unchanged);
     }
     tx.emit(
@@ -31,6 +33,7 @@ pub(super) fn resume(tx: &mut Transaction<'_>, actor: &str) -> Result<Reply, Ste
 }
 
 pub(super) fn drain(tx: &mut Transaction<'_>, actor: &str) -> Result<Reply, StepError> {
+    limits::actor(actor)?;
     if tx.queue()?.draining {
         return Ok(Reply::Unchanged);
     }

@@ -97,6 +97,9 @@ pub enum Refusal {
     /// It isn't time yet.
     #[error("it is not due yet")]
     NotDue,
+    /// No boot is open.
+    #[error("the daemon is starting or stopping, so nothing can be started")]
+    NoBoot,
     /// A boot is already open.
     #[error("this boot was opened already")]
     AlreadyOpen,

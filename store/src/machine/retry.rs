@@ -1,7 +1,7 @@
 //! The next life of a job that ended without success.
 
 use super::submit::{check_circuit, keep_request};
-use super::{Refusal, Replacement, Reply, StepError, Transaction};
+use super::{Refusal, Replacement, Reply, StepError, Transaction, limits};
 use crate::event::What;
 use crate::ids::JobNumber;
 use crate::keys;
@@ -14,6 +14,16 @@ pub(super) fn retry(
     replacement: Option<&Replacement>,
     damaged: &[u32],
 ) -> Result<Reply, StepError> {
+    limits::actor(actor)?;
+    if let Some(Replacement {
+        request,
+        inline,
+        objects,
+        ..
+    }) = replacement
+    {
+        limits::request(*request, inline.as_deref(), objects)?;
+    }
     let job = tx.job(number)?;
     match job.state {
         JobState::Failed | JobState::Cancelled | JobState::Expired => {}

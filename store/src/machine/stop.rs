@@ -1,7 +1,7 @@
 //! How a job stops, whatever the reason.
 
 use super::end::end_attempt;
-use super::{Refusal, StepError, Transaction};
+use super::{Refusal, StepError, Transaction, limits};
 use crate::event::What;
 use crate::ids::JobNumber;
 use crate::records::{Failure, FailureClass, JobState, PartitionState, StopTarget};
@@ -24,7 +24,7 @@ pub(super) fn begin(
         What::Stopping {
             target,
             actor: actor.to_owned(),
-            failure,
+            failure: failure.as_ref().map(limits::cut),
         },
     )?;
     for partition in tx.open_partitions()? {

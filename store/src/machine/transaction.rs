@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::{Context, Refusal, Reply, Rules, Step, StepError, apply};
 use crate::codec::{self, Record};
 use crate::event::{Event, What};
-use crate::ids::{JobNumber, JournalNumber, Token};
+use crate::ids::{BootNumber, JobNumber, JournalNumber, Token};
 use crate::keys::{self, Key, Sequence};
 use crate::records::{
-    Attempt, AttemptRef, Circuit, Device, Generation, Job, Lease, Partition, PartitionState, Queue, Subject,
-    Worker,
+    Attempt, AttemptRef, Boot, Circuit, Device, Generation, Job, Lease, Partition, PartitionState, Queue,
+    Subject, Worker,
 };
 use crate::view::{ReadError, View};
 
@@ -78,24 +78,19 @@ impl<'a> Transaction<'a> {
         Ok(event.number)
     }
 
-    /// The token of a lease that the event with this number grants.
-    pub(super) fn token(&self, grant: JournalNumber, seed: u32) -> Token {
-        if self.rules.tokens_never_repeat {
-            Token {
-                boot: self.context.boot,
-                grant,
-            }
+    /// The token of a lease that the event with this number, written by this boot, grants.
+    pub(super) fn token(&self, boot: BootNumber, grant: JournalNumber, seed: u32) -> Token {
+        let grant = if self.rules.tokens_never_repeat {
+            grant
         } else {
-            Token {
-                boot: self.context.boot,
-                grant: JournalNumber(u64::from(seed) + 1),
-            }
-        }
+            JournalNumber(u64::from(seed) + 1)
+        };
+        Token { boot, grant }
     }
 
     /// The token that the next event will grant.
     pub(super) fn next_token(&self, seed: u32) -> Token {
-        self.token(self.journal.next(), seed)
+        self.token(self.context.boot, self.journal.next(), seed)
     }
 
     // Bytes.
@@ -263,6 +258,12 @@ impl<'a> Transaction<'a> {
             .ok_or_else(|| Refusal::UnknownDevice(name.to_owned()))?)
     }
 
+    /// Refuses unless the current boot is open: nothing is granted before `boot_open` or after `boot_close`.
+    pub(super) fn open_boot(&self) -> Result<Boot, StepError> {
+        let boot: Option<Boot> = self.record(&keys::boot(self.context.boot))?;
+        Ok(boot.filter(|boot| boot.ended.is_none()).ok_or(Refusal::NoBoot)?)
+    }
+
     /// What the operator asked of the queue.
     pub(super) fn queue(&self) -> Result<Queue, ReadError> {
         Ok(self.record(&keys::queue())?.unwrap_or_default())
@@ -386,10 +387,11 @@ impl<'a> Transaction<'a> {
         Ok(true)
     }
 
-    /// Notes, once a lease, that a late word came under it.
+    /// Notes, once a lease, that a late word came under it. The notes end with the boot, so a word under a lease of
+    /// another boot, whose processes are gone, isn't noted.
     pub(super) fn stale(&mut self, token: Token, word: &str) -> Result<Reply, StepError> {
         let key = keys::stale(token);
-        if self.get(&key)?.is_none() {
+        if token.boot == self.context.boot && self.get(&key)?.is_none() {
             self.set(key, Vec::new());
             self.emit(
                 None,

@@ -1,12 +1,13 @@
 //! The final check of a job whose partitions are all proved.
 
 use super::apply::invalid_stored_proof;
-use super::{Refusal, Reply, StepError, Transaction, VerifyVerdict, stop};
+use super::{Refusal, Reply, StepError, Transaction, VerifyVerdict, limits, stop};
 use crate::event::What;
 use crate::ids::{JobNumber, Token};
 use crate::records::{Job, JobState, StopTarget, Subject};
 
 pub(super) fn start(tx: &mut Transaction<'_>, number: JobNumber) -> Result<Reply, StepError> {
+    tx.open_boot()?;
     let job = tx.job(number)?;
     if job.state != JobState::Verifying {
         return Err(Refusal::JobState(job.state).into());
@@ -52,13 +53,10 @@ pub(super) fn end(
                 }
                 .into());
             }
-            tx.emit(
-                number,
-                What::VerifyRefused {
-                    token,
-                    partitions: partitions.clone(),
-                },
-            )?;
+            let mut partitions = partitions.clone();
+            partitions.sort_unstable();
+            partitions.dedup();
+            tx.emit(number, What::VerifyRefused { token, partitions })?;
             let failure = Some(invalid_stored_proof());
             stop::begin(tx, job.number, StopTarget::Failed, "proofkeep", failure)?;
         }
@@ -67,7 +65,7 @@ pub(super) fn end(
                 number,
                 What::JoinRefused {
                     token,
-                    failure: failure.clone(),
+                    failure: limits::cut(failure),
                 },
             )?;
             stop::begin(

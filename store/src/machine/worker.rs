@@ -1,20 +1,17 @@
 //! Worker processes and their devices.
 
 use super::end::end_and_settle;
-use super::{Refusal, Reply, StepError, Transaction};
+use super::{Refusal, Reply, StepError, Transaction, limits};
 use crate::event::What;
 use crate::ids::{Millis, ProcessId, Token};
 use crate::keys::{self, Family};
-use crate::records::{Boot, Device, DeviceState, Failure, FailureClass, Lease, Partition, Subject};
+use crate::records::{Device, DeviceState, Failure, FailureClass, Lease, Partition, Subject};
 
 pub(super) fn process_start(tx: &mut Transaction<'_>, name: &str) -> Result<Reply, StepError> {
-    let device = tx.device(name)?;
-    if device.process.is_some() {
+    let boot = tx.open_boot()?;
+    if tx.device(name)?.process.is_some() {
         return Err(Refusal::SlotTaken.into());
     }
-    let boot: Boot = tx
-        .record(&keys::boot(tx.context.boot))?
-        .ok_or_else(|| Refusal::UnknownDevice(format!("boot {}", tx.context.boot)))?;
     let process = ProcessId {
         boot: boot.number,
         spawn: boot.spawns + 1,
@@ -46,7 +43,7 @@ pub(super) fn process_lost(
         What::ProcessLost {
             process,
             device: device.name,
-            cause: failure.detail.clone(),
+            cause: limits::cut(failure).detail,
             own_fault,
         },
     )?;
@@ -92,6 +89,8 @@ fn end_lost(
         None if partition.token.is_none() => interrupted(),
         None => failure.clone(),
     };
+    // A process that was killed for one of its partitions did not die by its own fault.
+    let own_fault = own_fault && culprit.is_none();
     end_and_settle(tx, partition, failure, own_fault, process_peak_bytes)
 }
 

@@ -34,7 +34,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
         }),
         What::DeviceResumed { device } => change_device(tx, device, |device| device.state = DeviceState::Up),
         What::Paused { .. } => change_queue(tx, |queue| queue.paused = true),
-        What::Resumed { .. } => change_queue(tx, |queue| *queue = Queue::default()),
+        What::Resumed { .. } => change_queue(tx, |queue| queue.paused = false),
         What::Draining { .. } => change_queue(tx, |queue| queue.draining = true),
         _ => Ok(()),
     }

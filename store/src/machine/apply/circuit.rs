@@ -49,7 +49,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             Ok(())
         }
         What::ImportStarted { circuit, process } => {
-            let token = tx.token(event.number, 0);
+            let token = tx.token(event.boot, event.number, 0);
             tx.grant(&Lease {
                 token,
                 subject: Subject::Import { circuit: *circuit },

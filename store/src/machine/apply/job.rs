@@ -83,6 +83,8 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
                     &job,
                     &Partition {
                         attempts: before.attempts,
+                        // An invalid proof asks for another look at the witness, in whichever life comes next.
+                        recheck: before.recheck,
                         ..fresh
                     },
                 )?;

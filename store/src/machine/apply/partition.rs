@@ -24,7 +24,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             ticket_bytes,
             ..
         } => {
-            let token = tx.token(event.number, index);
+            let token = tx.token(event.boot, event.number, index);
             tx.grant(&lease(
                 token,
                 number,
@@ -92,7 +92,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             })?;
         }
         What::ProveStarted { worker, .. } => {
-            let token = tx.token(event.number, index);
+            let token = tx.token(event.boot, event.number, index);
             let process = partition.process;
             tx.grant(&lease(
                 token,
@@ -163,6 +163,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
                 free_any_worker(tx, event, *token)?;
             }
             end_lease(tx, &mut job, *token)?;
+            clear_poison(&mut partition, Stage::Finish);
             close(&mut partition, PartitionState::Proved);
             tx.delete(keys::checkpoint(number, index))?;
             change_attempt(tx, &partition, |attempt| {

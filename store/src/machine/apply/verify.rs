@@ -10,7 +10,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
     let Some(number) = event.job else { return Ok(()) };
     let mut job = tx.job(number)?;
     if matches!(event.what, What::VerifyStarted) {
-        let token = tx.token(event.number, 0);
+        let token = tx.token(event.boot, event.number, 0);
         tx.grant(&Lease {
             token,
             subject: Subject::Verify { job: number },
@@ -40,6 +40,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             }
             partition.state = PartitionState::Failed;
             partition.failure = Some(invalid_stored_proof());
+            partition.recheck = true;
             tx.put_partition(&job, &partition)?;
             job.tally.proved -= 1;
             job.tally.failed += 1;
