@@ -1,0 +1,189 @@
+//! Objects as a worker process sees them: files it reads by digest, and a few that it writes.
+//!
+//! The rules are those of the store's `objects`: a file appears under its name only when it is whole and synced.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use proofkeep_store::ids::{BootNumber, Digest};
+use proofkeep_store::records::{Failure, FailureClass};
+use sha2::{Digest as _, Sha256};
+
+/// Where a worker process finds objects, and where it makes them.
+#[derive(Clone, Debug)]
+pub struct Shelf {
+    /// The data directory's `objects/`.
+    pub objects: PathBuf,
+    /// Where temporary files go; on the same file system.
+    pub scratch: PathBuf,
+    /// Marks temporary files, so that a later boot sweeps what this one left.
+    pub boot: BootNumber,
+}
+
+impl Shelf {
+    /// Where the object lies, if it is there.
+    #[must_use]
+    pub fn path(&self, object: Digest) -> PathBuf {
+        let hex = object.hex();
+        self.objects.join(&hex[..2]).join(hex)
+    }
+
+    /// Maps an object read-only. `what` names it in the error.
+    ///
+    /// # Errors
+    /// `input_missing` when it isn't there, `device_error` when it can't be mapped.
+    pub fn map(&self, object: Digest, what: &str) -> Result<Mmap, Failure> {
+        let path = self.path(object);
+        let file = File::open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Failure::coded(
+                FailureClass::InputMissing,
+                "blob-missing",
+                format!("the {what} {object} is not there any more; upload it again"),
+            ),
+            _ => io_failure(&format!("opening the {what} {object}"), &error),
+        })?;
+        map_file(&file).map_err(|error| io_failure(&format!("mapping the {what} {object}"), &error))
+    }
+
+    /// Makes an object of what `write` writes; durable when it returns.
+    ///
+    /// # Errors
+    /// `device_error` with code `disk-full` or `io`; nothing is kept then.
+    pub fn create(
+        &self,
+        what: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Digest, Failure> {
+        let name = format!("{}-{}", self.boot, uuid::Uuid::new_v4());
+        let temporary = Temporary(self.scratch.join(name));
+        self.write(&temporary.0, write)
+            .map_err(|error| io_failure(&format!("writing the {what}"), &error))
+    }
+
+    fn write(
+        &self,
+        temporary: &Path,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<Digest> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(temporary)?;
+        let mut out = Hashing {
+            out: io::BufWriter::new(file),
+            hash: Sha256::new(),
+        };
+        write(&mut out)?;
+        out.flush()?;
+        out.out.get_ref().sync_all()?;
+        let digest = Digest(out.hash.finalize().into());
+        let target = self.path(digest);
+        fs::rename(temporary, &target)?;
+        let directory = target
+            .parent()
+            .map_or_else(|| self.objects.clone(), Path::to_path_buf);
+        File::open(directory)?.sync_all()?;
+        Ok(digest)
+    }
+}
+
+/// Maps a file whose bytes nobody changes: objects are written once and only ever renamed or deleted.
+pub(crate) fn map_file(file: &File) -> io::Result<Mmap> {
+    // SAFETY: an object is never written to again after it got its name, so the bytes under the map stay as they are.
+    unsafe { Mmap::map(file) }
+}
+
+/// The disk or the system refused something; another try may work.
+pub(crate) fn io_failure(doing: &str, error: &io::Error) -> Failure {
+    let (code, hint) = if error.kind() == io::ErrorKind::StorageFull {
+        ("disk-full", "; free some space on the disk of the data directory")
+    } else {
+        ("io", "")
+    };
+    Failure::coded(
+        FailureClass::DeviceError,
+        code,
+        format!("{doing} failed: {error}{hint}"),
+    )
+}
+
+/// Removed when dropped; once it was renamed there is nothing under this name.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // What can't be removed now goes with the next boot.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+struct Hashing<W> {
+    out: W,
+    hash: Sha256,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    fn shelf(directory: &Path) -> Shelf {
+        let shelf = Shelf {
+            objects: directory.join("objects"),
+            scratch: directory.join("tmp"),
+            boot: BootNumber(3),
+        };
+        fs::create_dir(&shelf.scratch).unwrap();
+        for first in 0..=u8::MAX {
+            fs::create_dir_all(shelf.objects.join(format!("{first:02x}"))).unwrap();
+        }
+        shelf
+    }
+
+    #[test]
+    fn an_object_is_named_by_its_bytes_and_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = shelf(directory.path());
+        let digest = shelf
+            .create("test object", |out| out.write_all(b"some bytes"))
+            .unwrap();
+        assert_eq!(digest, Digest::of(b"some bytes"));
+        assert_eq!(&shelf.map(digest, "test object").unwrap()[..], b"some bytes");
+        assert_eq!(fs::read_dir(&shelf.scratch).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_failed_write_keeps_nothing_and_says_why() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = shelf(directory.path());
+        let error = shelf
+            .create("test object", |_| {
+                Err(io::Error::from(io::ErrorKind::StorageFull))
+            })
+            .unwrap_err();
+        assert_eq!(
+            (error.class, error.code.as_str()),
+            (FailureClass::DeviceError, "disk-full")
+        );
+        assert_eq!(fs::read_dir(&shelf.scratch).unwrap().count(), 0);
+        let missing = shelf.map(Digest::of(b"not there"), "test object").unwrap_err();
+        assert_eq!(missing.class, FailureClass::InputMissing);
+    }
+}
