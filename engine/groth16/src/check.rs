@@ -62,8 +62,7 @@ impl CheckError {
             CheckError::Point { fault, .. } => fault.code(),
             CheckError::Unequal { .. } => "key-inconsistent",
             CheckError::Mismatch(_) => "circuit-mismatch",
-            CheckError::Matrices(MatrixError::Format(error)) => error.code(),
-            CheckError::Matrices(_) => "circuit-invalid",
+            CheckError::Matrices(error) => error.code(),
             CheckError::Stopped(_) => "stopped",
         }
     }

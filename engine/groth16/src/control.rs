@@ -9,9 +9,10 @@ pub struct Stopped;
 
 /// Asked between slices of work, from whichever thread finished one: shows progress and answers whether to go on.
 ///
-/// A slice is at most about a second of one thread, so a stop is followed within that time.
+/// A slice is one tile of an MSM, at most about a second of one thread, or one transform of the quotient, so a stop is
+/// followed within that time. Piece `H` has two phases, each counted from zero: six transforms, then its MSM.
 pub trait Control: Sync {
-    /// `done` of `total` slices of the piece in work are finished.
+    /// `done` of `total` slices of the phase in work are finished.
     fn progress(&self, done: u64, total: u64) -> ControlFlow<()>;
 }
 

@@ -8,6 +8,7 @@
 use blst::blst_fr;
 use blstrs::Scalar;
 use ff::Field;
+use zeroize::Zeroize;
 
 /// A canonical scalar: 32 bytes, little-endian, less than `r`.
 pub type ScalarBytes = [u8; 32];
@@ -101,6 +102,14 @@ pub(crate) fn as_bytes(values: &[Scalar]) -> &[ScalarBytes] {
     // SAFETY: a scalar is four u64 limbs without padding (checked above), any byte pattern is a valid array of
     // bytes, and the alignment of bytes is one.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+}
+
+/// Overwrites values that tell about a witness.
+pub(crate) fn wipe(scalars: &mut [Scalar]) {
+    // SAFETY: a scalar is four u64 limbs, and zero limbs are a valid scalar.
+    let limbs =
+        unsafe { std::slice::from_raw_parts_mut(scalars.as_mut_ptr().cast::<u64>(), 4 * scalars.len()) };
+    limbs.zeroize();
 }
 
 #[cfg(test)]

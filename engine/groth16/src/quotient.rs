@@ -13,8 +13,9 @@ use ff::Field;
 use rayon::prelude::*;
 
 use crate::backend::Backend;
+use crate::control::{Control, Stopped};
 use crate::domain::Domain;
-use crate::field::from_montgomery;
+use crate::field::{from_montgomery, wipe};
 
 /// What the H bases of a key are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +28,16 @@ pub enum HBasis {
 
 const CHUNK: usize = 2048;
 
-/// The scalars of the H bases, as canonical limbs. Takes the values of `A·w` and `B·w` and uses their memory.
+/// The scalars of the H bases, as canonical limbs. Takes the values of `A·w` and `B·w` and uses their memory; what is
+/// not returned is wiped. `control` is asked after each of the six transforms.
 pub(crate) fn quotient(
     backend: &dyn Backend,
     domain: &Domain,
     mut a: Vec<Scalar>,
     mut b: Vec<Scalar>,
     basis: HBasis,
-) -> Vec<Scalar> {
+    control: &dyn Control,
+) -> Result<Vec<Scalar>, Stopped> {
     let mut c = vec![Scalar::ZERO; a.len()];
     on_threads(backend, || {
         c.par_iter_mut()
@@ -43,38 +46,68 @@ pub(crate) fn quotient(
             .with_min_len(CHUNK)
             .for_each(|((c, a), b)| *c = *a * b);
     });
-    let to_coset = |values: &mut [Scalar]| {
+    let finished = in_basis(backend, domain, [&mut a, &mut b, &mut c], basis, control);
+    wipe(&mut c);
+    let (result, mut spent) = match basis {
+        HBasis::OddCoset => (a, b),
+        HBasis::Powers => (b, a),
+    };
+    wipe(&mut spent);
+    finished.map(|()| result)
+}
+
+/// Leaves the result in `a` (odd coset) or in `b` (powers).
+fn in_basis(
+    backend: &dyn Backend,
+    domain: &Domain,
+    [a, b, c]: [&mut [Scalar]; 3],
+    basis: HBasis,
+    control: &dyn Control,
+) -> Result<(), Stopped> {
+    let mut transforms = 0;
+    let mut step = || {
+        transforms += 1;
+        if control.progress(transforms, 6).is_break() {
+            Err(Stopped)
+        } else {
+            Ok(())
+        }
+    };
+    let mut to_coset = |values: &mut [Scalar]| {
         backend.interpolate(domain, values);
+        step()?;
         on_threads(backend, || domain.scale_to_coset(values));
         backend.evaluate(domain, values);
+        step()
     };
-    to_coset(&mut a);
-    to_coset(&mut b);
+    to_coset(a)?;
+    to_coset(b)?;
     match basis {
         HBasis::OddCoset => {
-            to_coset(&mut c);
+            to_coset(c)?;
             on_threads(backend, || {
                 a.par_iter_mut()
-                    .zip(&b)
-                    .zip(&c)
+                    .zip(b)
+                    .zip(c)
                     .with_min_len(CHUNK)
-                    .for_each(|((a, b), c)| *a = from_montgomery(&(*a * b - c)));
+                    .for_each(|((a, b), c)| *a = from_montgomery(&(*a * *b - *c)));
             });
-            a
         }
         HBasis::Powers => {
             on_threads(backend, || {
                 a.par_iter_mut()
-                    .zip(&b)
+                    .zip(&*b)
                     .with_min_len(CHUNK)
                     .for_each(|(a, b)| *a *= b);
             });
-            backend.interpolate(domain, &mut a);
-            backend.interpolate(domain, &mut c);
-            on_threads(backend, || halves(domain, &c, &a, &mut b));
-            b
+            backend.interpolate(domain, a);
+            step()?;
+            backend.interpolate(domain, c);
+            step()?;
+            on_threads(backend, || halves(domain, c, a, b));
         }
     }
+    Ok(())
 }
 
 /// `h_j = (c_j − p_j·c^−j)/2n` in natural order, from `n·c` and `n·p(c·x)` in bit-reversed order.

@@ -35,6 +35,16 @@ pub enum WitnessError {
     },
 }
 
+impl WitnessError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            WitnessError::NoConstant => "bad-witness",
+            WitnessError::NonCanonical { .. } => "non-canonical",
+        }
+    }
+}
+
 impl<'a> Witness<'a> {
     /// Checks that every value is canonical and that wire 0 is one.
     pub fn new(values: &'a [ScalarBytes]) -> Result<Self, WitnessError> {

@@ -116,6 +116,18 @@ fn points_are_read_in_place_wherever_the_file_lies() {
 }
 
 #[test]
+fn a_mapped_key_is_read_in_place() {
+    let (r1cs, values) = mixed_r1cs(300);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), setup(&r1cs, b"map")).unwrap();
+    // SAFETY: no one changes the file while it is mapped.
+    let map = unsafe { memmap2::Mmap::map(file.as_file()) }.unwrap();
+    let key = ProvingKey::from_zkey(Arc::new(map), None).unwrap();
+    assert!(format!("{key:?}").contains("root: Snarkjs"));
+    prove(&key, &Witness::new(&values).unwrap());
+}
+
+#[test]
 fn the_same_seed_makes_the_same_key_and_another_another() {
     let (r1cs, _) = mixed_r1cs(20);
     let key = setup(&r1cs, b"one");

@@ -11,7 +11,7 @@ use blst::{blst_p1_affine, blst_p2_affine};
 use crate::bases::BaseSet;
 use crate::curve::{G1, G2};
 use crate::domain::Domain;
-use crate::matrices::{Matrices, MatrixError, Mismatch};
+use crate::matrices::{Matrices, MatrixError};
 use crate::quotient::HBasis;
 use crate::vk::{VerifyingKey, VkError};
 
@@ -27,9 +27,6 @@ pub enum KeyError {
     /// The matrices can't be compiled.
     #[error(transparent)]
     Matrices(#[from] MatrixError),
-    /// The matrices given with the key are those of another circuit.
-    #[error(transparent)]
-    Mismatch(#[from] Mismatch),
     /// A vector of the key has another length than the circuit asks for.
     #[error(
         "the key has {found} points {what}, the circuit asks for {expected}: it belongs to another circuit"
@@ -42,6 +39,18 @@ pub enum KeyError {
         /// By the key.
         found: usize,
     },
+}
+
+impl KeyError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            KeyError::Format(error) => error.code(),
+            KeyError::VerifyingKey(error) => error.code(),
+            KeyError::Matrices(error) => error.code(),
+            KeyError::Points { .. } => "circuit-mismatch",
+        }
+    }
 }
 
 /// Everything a proof needs but the witness. Base points are those of the wires with an entry in the matrix; points in

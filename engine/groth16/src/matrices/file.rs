@@ -152,7 +152,9 @@ impl Matrices {
         let [wires, public, log2, constraints] = fields[..] else {
             return Err(MatrixFileError::BadMagic);
         };
-        if log2 > MAX_LOG2 || public >= wires {
+        let known = if constraints == UNKNOWN { 0 } else { constraints };
+        let rows = u64::from(known) + u64::from(public) + 1;
+        if log2 > MAX_LOG2 || public >= wires || rows > 1 << log2 {
             return Err(MatrixFileError::BadContents { what: "a count" });
         }
         let mut rest = &body[HEADER..];

@@ -33,6 +33,18 @@ pub enum MatrixError {
     Synthesis(String),
 }
 
+impl MatrixError {
+    /// The stable code of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            MatrixError::Format(error) => error.code(),
+            MatrixError::TooLarge => "too-large",
+            MatrixError::NonCanonical => "non-canonical",
+            MatrixError::Synthesis(_) => "circuit-invalid",
+        }
+    }
+}
+
 /// Two constraint systems differ: the key belongs to another circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {

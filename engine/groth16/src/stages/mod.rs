@@ -10,8 +10,6 @@ mod piece;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use zeroize::Zeroize;
-
 pub use assemble::AssembleError;
 use piece::Point;
 pub use piece::{Piece, PieceError, PieceResult};
@@ -19,7 +17,7 @@ pub use piece::{Piece, PieceError, PieceResult};
 use crate::backend::Backend;
 use crate::control::{Control, Stopped};
 use crate::curve::{Curve, G1, G2};
-use crate::field::{ScalarBytes, as_bytes};
+use crate::field::{ScalarBytes, as_bytes, wipe};
 use crate::key::ProvingKey;
 use crate::quotient::{on_threads, quotient};
 use crate::witness::Witness;
@@ -135,7 +133,7 @@ impl<'k, B: Backend> Prover<'k, B> {
         };
         let point = match piece {
             Piece::H => {
-                let mut scalars = self.quotient(witness);
+                let mut scalars = self.quotient(witness, control)?;
                 let point = g1(&key.h, as_bytes(&scalars));
                 wipe(&mut scalars);
                 point?
@@ -149,21 +147,13 @@ impl<'k, B: Backend> Prover<'k, B> {
     }
 
     /// Matrices × witness, then the scalars of the H bases as plain limbs.
-    fn quotient(&self, witness: &Witness<'_>) -> Vec<blstrs::Scalar> {
+    fn quotient(&self, witness: &Witness<'_>, control: &dyn Control) -> Result<Vec<blstrs::Scalar>, Stopped> {
         let (matrices, domain) = (self.key.matrices(), self.key.domain());
         let (mut a, mut b) = (Vec::new(), Vec::new());
         on_threads(&self.backend, || {
             a = matrices.a().times(witness, domain.size());
             b = matrices.b().times(witness, domain.size());
         });
-        quotient(&self.backend, domain, a, b, self.key.h_basis())
+        quotient(&self.backend, domain, a, b, self.key.h_basis(), control)
     }
-}
-
-/// Overwrites values that tell about a witness.
-fn wipe(scalars: &mut [blstrs::Scalar]) {
-    // SAFETY: a scalar is four u64 limbs, and zero limbs are a valid scalar.
-    let limbs =
-        unsafe { std::slice::from_raw_parts_mut(scalars.as_mut_ptr().cast::<u64>(), 4 * scalars.len()) };
-    limbs.zeroize();
 }

@@ -45,16 +45,11 @@ impl Piece {
     }
 
     /// Bytes of the finished piece: 48, or 96 for `B2`.
-    pub fn len(self) -> usize {
+    pub fn bytes(self) -> usize {
         match self {
             Piece::B2 => 96,
             _ => 48,
         }
-    }
-
-    /// Never: a piece is a point.
-    pub fn is_empty(self) -> bool {
-        false
     }
 }
 
@@ -101,7 +96,7 @@ impl PieceResult {
         self.piece
     }
 
-    /// The point, compressed: [`Piece::len`] bytes.
+    /// The point, compressed: [`Piece::bytes`] bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         match &self.point {
             Point::G1(point) => G1::compress(point),
@@ -112,7 +107,7 @@ impl PieceResult {
     /// Reads a stored piece; the point must be on the curve and in the subgroup.
     pub fn from_bytes(piece: Piece, bytes: &[u8]) -> Result<Self, PieceError> {
         let error = PieceError { piece };
-        if bytes.len() != piece.len() {
+        if bytes.len() != piece.bytes() {
             return Err(error);
         }
         let point = match piece {
