@@ -60,7 +60,10 @@ impl Clock {
 }
 
 /// The wall clock, for comparing with the times of files.
-#[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else has to use")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the clock that everybody else has to use"
+)]
 pub(crate) fn wall() -> SystemTime {
     SystemTime::now()
 }

@@ -17,7 +17,9 @@ use proofkeep_store::view::{record, records};
 use proofkeep_store::{CommitError, Limits, keys};
 
 fn jobs(store: &proofkeep_store::Store) -> Vec<Job> {
-    store.read(|view| records(view, &keys::family(keys::Family::Job))).unwrap()
+    store
+        .read(|view| records(view, &keys::family(keys::Family::Job)))
+        .unwrap()
 }
 
 #[test]
@@ -28,13 +30,21 @@ fn what_was_answered_is_there_after_opening_again() {
     let handle = boot(&store);
     let mut last = JournalNumber(0);
     for partitions in 1..=20 {
-        let committed = handle.commit_blocking(Command::Submit(submit(partitions))).unwrap();
+        let committed = handle
+            .commit_blocking(Command::Submit(submit(partitions)))
+            .unwrap();
         assert!(committed.journal > last, "the journal rises");
         last = committed.journal;
-        assert!(*handle.durable().borrow() >= last, "an answer comes after its journal number is durable");
+        assert!(
+            *handle.durable().borrow() >= last,
+            "an answer comes after its journal number is durable"
+        );
     }
     handle.stop();
-    assert!(matches!(handle.commit_blocking(Command::BootClose), Err(CommitError::Stopped)));
+    assert!(matches!(
+        handle.commit_blocking(Command::BootClose),
+        Err(CommitError::Stopped)
+    ));
     let before = jobs(&store);
     assert_eq!(before.len(), 20);
     drop((handle, store));
@@ -52,16 +62,39 @@ fn a_refusal_leaves_its_neighbours_in_the_group() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     let handle = boot(&store);
-    let cancel = Command::Cancel { job: JobNumber(77), actor: "tester".into() };
-    let waiting: Vec<_> = [Command::Submit(submit(1)), cancel, Command::Submit(submit(0)), Command::Submit(submit(2))]
+    let cancel = Command::Cancel {
+        job: JobNumber(77),
+        actor: "tester".into(),
+    };
+    let waiting: Vec<_> = [
+        Command::Submit(submit(1)),
+        cancel,
+        Command::Submit(submit(0)),
+        Command::Submit(submit(2)),
+    ]
+    .into_iter()
+    .map(|command| handle.send(command).unwrap())
+    .collect();
+    let outcomes: Vec<_> = waiting
         .into_iter()
-        .map(|command| handle.send(command).unwrap())
+        .map(|waiting| waiting.blocking_recv().unwrap())
         .collect();
-    let outcomes: Vec<_> = waiting.into_iter().map(|waiting| waiting.blocking_recv().unwrap()).collect();
-    assert!(matches!(outcomes[0].as_ref().unwrap().reply, Reply::Submitted { .. }));
-    assert!(matches!(outcomes[1], Err(CommitError::Refused(Refusal::UnknownJob(JobNumber(77))))));
-    assert!(matches!(outcomes[2], Err(CommitError::Refused(Refusal::OutOfLimits { .. }))));
-    assert!(matches!(outcomes[3].as_ref().unwrap().reply, Reply::Submitted { .. }));
+    assert!(matches!(
+        outcomes[0].as_ref().unwrap().reply,
+        Reply::Submitted { .. }
+    ));
+    assert!(matches!(
+        outcomes[1],
+        Err(CommitError::Refused(Refusal::UnknownJob(JobNumber(77))))
+    ));
+    assert!(matches!(
+        outcomes[2],
+        Err(CommitError::Refused(Refusal::OutOfLimits { .. }))
+    ));
+    assert!(matches!(
+        outcomes[3].as_ref().unwrap().reply,
+        Reply::Submitted { .. }
+    ));
     assert_eq!(jobs(&store).len(), 2);
 }
 
@@ -96,7 +129,9 @@ fn a_full_lane_says_busy_and_ends_still_pass() {
                 Err(error) => break error,
             }
         };
-        let end = handle.send(Command::Pause { actor: "tester".into() });
+        let end = handle.send(Command::Pause {
+            actor: "tester".into(),
+        });
         (waiting, busy, end)
     });
     assert!(matches!(busy, CommitError::Busy), "{busy:?}");
@@ -113,12 +148,28 @@ fn ends_come_before_requests() {
     let store = open(data.path());
     let handle = boot(&store);
     let (requests, end) = handle.with_commit_lock(|_| {
-        let requests: Vec<_> = (0..8).map(|_| handle.send(Command::Submit(submit(1))).unwrap()).collect();
-        (requests, handle.send(Command::Pause { actor: "tester".into() }).unwrap())
+        let requests: Vec<_> = (0..8)
+            .map(|_| handle.send(Command::Submit(submit(1))).unwrap())
+            .collect();
+        (
+            requests,
+            handle
+                .send(Command::Pause {
+                    actor: "tester".into(),
+                })
+                .unwrap(),
+        )
     });
     let end = end.blocking_recv().unwrap().unwrap().journal;
-    let last = requests.into_iter().map(|sent| sent.blocking_recv().unwrap().unwrap().journal).max().unwrap();
-    assert!(end < last, "the end {end} was decided before the last request {last}");
+    let last = requests
+        .into_iter()
+        .map(|sent| sent.blocking_recv().unwrap().unwrap().journal)
+        .max()
+        .unwrap();
+    assert!(
+        end < last,
+        "the end {end} was decided before the last request {last}"
+    );
 }
 
 #[test]
@@ -145,14 +196,24 @@ fn groups_stay_under_a_segment_of_log() {
         sent.blocking_recv().unwrap().unwrap();
     }
     let stats = handle.stats();
-    assert!(stats.largest_log >= MAX_GROUP_LOG, "full groups were made: {stats:?}");
-    assert!(stats.largest_group <= MAX_GROUP_BYTES + MAX_COMMAND_BYTES, "{stats:?}");
+    assert!(
+        stats.largest_log >= MAX_GROUP_LOG,
+        "full groups were made: {stats:?}"
+    );
+    assert!(
+        stats.largest_group <= MAX_GROUP_BYTES + MAX_COMMAND_BYTES,
+        "{stats:?}"
+    );
     assert!(stats.largest_log < SEGMENT_SIZE, "{stats:?}");
     assert!(stats.groups < stats.commands, "commands share syncs: {stats:?}");
     handle.stop();
     drop((handle, store));
     let blobs = data.path().join("store.1/blobs");
-    assert_eq!(fs::read_dir(blobs).unwrap().count(), 0, "sled makes no blobs of its own");
+    assert_eq!(
+        fs::read_dir(blobs).unwrap().count(),
+        0,
+        "sled makes no blobs of its own"
+    );
     assert_eq!(jobs(&open(data.path())).len(), 624);
 }
 
@@ -163,7 +224,10 @@ fn a_caller_that_went_away_changes_nothing_about_its_command() {
     let handle = boot(&store);
     drop(handle.send(Command::Submit(submit(3))).unwrap());
     handle.stop();
-    let job: Job = store.read(|view| record(view, &keys::job(JobNumber(1)))).unwrap().unwrap();
+    let job: Job = store
+        .read(|view| record(view, &keys::job(JobNumber(1))))
+        .unwrap()
+        .unwrap();
     assert_eq!(job.partitions, 3);
 }
 
@@ -192,7 +256,10 @@ fn closing_and_opening_again_in_one_process_keeps_everything() {
     assert!(handle.reopen_if_due(10).unwrap(), "due");
     assert!(!handle.reopen_if_due(10).unwrap(), "done");
     assert_eq!(jobs(&store), before);
-    assert_eq!(submitted(handle.commit_blocking(Command::Submit(submit(1)))), JobNumber(11));
+    assert_eq!(
+        submitted(handle.commit_blocking(Command::Submit(submit(1)))),
+        JobNumber(11)
+    );
 }
 
 #[test]

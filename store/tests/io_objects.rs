@@ -51,7 +51,11 @@ fn an_upload_that_is_given_up_or_is_another_leaves_nothing() {
     upload.write(b"something else").unwrap();
     let expected = Digest::of(b"something");
     match upload.finish_as(expected) {
-        Err(ObjectError::Mismatch { expected: said, found, length: 14 }) => {
+        Err(ObjectError::Mismatch {
+            expected: said,
+            found,
+            length: 14,
+        }) => {
             assert_eq!((said, found), (expected, Digest::of(b"something else")));
         }
         other => panic!("{other:?}"),
@@ -61,7 +65,10 @@ fn an_upload_that_is_given_up_or_is_another_leaves_nothing() {
     let mut upload = objects.create().unwrap();
     upload.write(b"something").unwrap();
     assert_eq!(upload.finish_as(expected).unwrap(), 9);
-    assert!(matches!(objects.open(Digest::of(b"nothing")), Err(ObjectError::Missing(_))));
+    assert!(matches!(
+        objects.open(Digest::of(b"nothing")),
+        Err(ObjectError::Missing(_))
+    ));
 }
 
 #[test]
@@ -71,9 +78,15 @@ fn a_damaged_object_goes_to_quarantine_and_can_be_uploaded_again() {
     let objects = store.objects();
     let digest = objects.put(b"precious").unwrap();
     fs::write(objects.path(digest), b"precioux").unwrap();
-    assert_ne!(objects.digest_of(digest).unwrap(), digest, "looking moves nothing");
+    assert_ne!(
+        objects.digest_of(digest).unwrap(),
+        digest,
+        "looking moves nothing"
+    );
     match objects.read_verified(digest) {
-        Err(ObjectError::Damaged { expected, moved_to, .. }) => {
+        Err(ObjectError::Damaged {
+            expected, moved_to, ..
+        }) => {
             assert_eq!(expected, digest);
             assert_eq!(fs::read(moved_to).unwrap(), b"precioux");
         }
@@ -102,7 +115,10 @@ fn the_sweeper_takes_what_is_old_and_not_needed() {
     let yesterday = fs::FileTimes::new()
         .set_modified(objects.stat(young).unwrap().unwrap().touched - Duration::from_secs(90_000));
     for digest in [needed, old, touched] {
-        fs::File::open(objects.path(digest)).unwrap().set_times(yesterday).unwrap();
+        fs::File::open(objects.path(digest))
+            .unwrap()
+            .set_times(yesterday)
+            .unwrap();
     }
     assert!(objects.touch(touched).unwrap());
     assert!(!objects.touch(Digest::of(b"nothing")).unwrap());

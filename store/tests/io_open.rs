@@ -36,7 +36,9 @@ fn filled() -> (tempfile::TempDir, Vec<Job>) {
 }
 
 fn jobs(store: &Store) -> Vec<Job> {
-    store.read(|view| records(view, &keys::family(keys::Family::Job))).unwrap()
+    store
+        .read(|view| records(view, &keys::family(keys::Family::Job)))
+        .unwrap()
 }
 
 #[test]
@@ -45,7 +47,15 @@ fn a_new_directory_is_private_and_complete() {
     let path = outer.path().join("data");
     let store = open(&path);
     let mode = |name: &str| fs::metadata(path.join(name)).unwrap().permissions().mode() & 0o777;
-    for directory in ["", "objects", "objects/00", "objects/ff", "quarantine", "tmp", "store.1"] {
+    for directory in [
+        "",
+        "objects",
+        "objects/00",
+        "objects/ff",
+        "quarantine",
+        "tmp",
+        "store.1",
+    ] {
         assert_eq!(mode(directory), 0o700, "{directory:?}");
     }
     for file in ["LOCK", "FORMAT", "CURRENT", "store.1/db", "store.1/conf"] {
@@ -67,8 +77,14 @@ fn the_second_to_open_is_told_who_was_first() {
     let store = open(data.path());
     let error = refused(data.path());
     let pid = std::process::id().to_string();
-    assert!(matches!(&error, OpenError::Locked { pid: found, .. } if *found == pid), "{error}");
-    assert!(error.to_string().contains(&format!("process {pid} has it")), "{error}");
+    assert!(
+        matches!(&error, OpenError::Locked { pid: found, .. } if *found == pid),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains(&format!("process {pid} has it")),
+        "{error}"
+    );
     drop(store);
     open(data.path());
 }
@@ -76,9 +92,15 @@ fn the_second_to_open_is_told_who_was_first() {
 #[test]
 fn without_leave_nothing_is_made() {
     let data = tempfile::tempdir().unwrap();
-    let options = Options { create: false, ..Options::default() };
+    let options = Options {
+        create: false,
+        ..Options::default()
+    };
     for path in [data.path().to_path_buf(), data.path().join("missing")] {
-        assert!(matches!(Store::open(&path, &options), Err(OpenError::NotThere { .. })));
+        assert!(matches!(
+            Store::open(&path, &options),
+            Err(OpenError::NotThere { .. })
+        ));
         assert!(!path.join("FORMAT").exists());
     }
 }
@@ -88,7 +110,10 @@ fn a_directory_with_other_things_is_left_alone() {
     let data = tempfile::tempdir().unwrap();
     fs::write(data.path().join("thesis.tex"), "…").unwrap();
     let error = refused(data.path());
-    assert!(matches!(&error, OpenError::NotEmpty { found, .. } if found == "thesis.tex"), "{error}");
+    assert!(
+        matches!(&error, OpenError::NotEmpty { found, .. } if found == "thesis.tex"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -176,7 +201,10 @@ fn a_damaged_snapshot_goes_to_quarantine_and_the_log_is_read() {
     }
     assert!(damaged > 0, "there was a snapshot to damage");
     assert_eq!(jobs(&open(data.path())), before);
-    assert_eq!(fs::read_dir(data.path().join("quarantine")).unwrap().count(), damaged);
+    assert_eq!(
+        fs::read_dir(data.path().join("quarantine")).unwrap().count(),
+        damaged
+    );
 }
 
 #[test]
@@ -186,7 +214,12 @@ fn a_damaged_log_stops_with_what_to_do_and_changes_nothing() {
     let whole = fs::read(&log).unwrap();
     let mut overwritten = whole.clone();
     overwritten[..4096].fill(0xa5);
-    for damaged in [Vec::new(), vec![0; whole.len()], vec![0xa5; whole.len()], overwritten] {
+    for damaged in [
+        Vec::new(),
+        vec![0; whole.len()],
+        vec![0xa5; whole.len()],
+        overwritten,
+    ] {
         fs::write(&log, &damaged).unwrap();
         let error = refused(data.path());
         assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
@@ -199,10 +232,16 @@ fn a_newer_store_is_refused() {
     let (data, before) = filled();
     let path = data.path().join("FORMAT");
     let format = fs::read_to_string(&path).unwrap();
-    for (line, newer, what) in [("schema 1", "schema 2", "schema"), ("format 1", "format 2", "format")] {
+    for (line, newer, what) in [
+        ("schema 1", "schema 2", "schema"),
+        ("format 1", "format 2", "format"),
+    ] {
         fs::write(&path, format.replace(line, newer)).unwrap();
         let error = refused(data.path());
-        assert!(matches!(error, OpenError::Newer { what: found, found: 2, newest: 1, .. } if found == what), "{error}");
+        assert!(
+            matches!(error, OpenError::Newer { what: found, found: 2, newest: 1, .. } if found == what),
+            "{error}"
+        );
     }
     fs::write(&path, &format).unwrap();
     assert_eq!(jobs(&open(data.path())), before);
@@ -211,12 +250,19 @@ fn a_newer_store_is_refused() {
 #[test]
 fn damaged_small_files_are_named() {
     let (data, _) = filled();
-    for (name, text) in [("FORMAT", ""), ("FORMAT", "proofkeep data directory\nformat one\n"), ("CURRENT", "store.x\n")] {
+    for (name, text) in [
+        ("FORMAT", ""),
+        ("FORMAT", "proofkeep data directory\nformat one\n"),
+        ("CURRENT", "store.x\n"),
+    ] {
         let path = data.path().join(name);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, text).unwrap();
         let error = refused(data.path());
-        assert!(matches!(&error, OpenError::BadFile { path: found, .. } if *found == path), "{error}");
+        assert!(
+            matches!(&error, OpenError::BadFile { path: found, .. } if *found == path),
+            "{error}"
+        );
         fs::write(&path, whole).unwrap();
     }
     fs::remove_file(data.path().join("CURRENT")).unwrap();

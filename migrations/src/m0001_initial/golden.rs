@@ -21,10 +21,17 @@ pub(super) struct Samples(BTreeMap<&'static str, (Vec<u8>, bool)>);
 
 impl Samples {
     /// Adds a sample.
-    pub(super) fn add<T: Serialize + DeserializeOwned + PartialEq>(&mut self, name: &'static str, sample: &T) {
+    pub(super) fn add<T: Serialize + DeserializeOwned + PartialEq>(
+        &mut self,
+        name: &'static str,
+        sample: &T,
+    ) {
         let bytes = wire::encode(sample);
         let whole = wire::decode::<T>(&bytes).as_ref() == Ok(sample);
-        assert!(self.0.insert(name, (bytes, whole)).is_none(), "two samples are named {name}");
+        assert!(
+            self.0.insert(name, (bytes, whole)).is_none(),
+            "two samples are named {name}"
+        );
     }
 }
 
@@ -40,15 +47,21 @@ fn shapes_are_what_they_were() {
     let mut samples = Samples(BTreeMap::new());
     samples::add(&mut samples);
     events::add(&mut samples);
-    let golden: BTreeMap<&str, &str> =
-        include_str!("golden.txt").lines().filter_map(|line| line.split_once(' ')).collect();
+    let golden: BTreeMap<&str, &str> = include_str!("golden.txt")
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .collect();
     let mut lines = String::new();
     for (name, (bytes, whole)) in &samples.0 {
         assert!(whole, "{name} does not read back");
         writeln!(lines, "{name} {}", hex(bytes)).unwrap();
     }
     for (name, (bytes, _)) in &samples.0 {
-        assert_eq!(golden.get(name).copied(), Some(hex(bytes).as_str()), "{name}; all samples:\n{lines}");
+        assert_eq!(
+            golden.get(name).copied(),
+            Some(hex(bytes).as_str()),
+            "{name}; all samples:\n{lines}"
+        );
     }
     assert_eq!(golden.len(), samples.0.len(), "a sample was taken out");
 }

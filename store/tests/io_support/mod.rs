@@ -13,7 +13,14 @@ use uuid::Uuid;
 
 /// Opens the store at `path`, making it if it isn't there.
 pub fn open(path: &Path) -> Store {
-    Store::open(path, &Options { create: true, cache_bytes: 16 << 20 }).expect("the store opens")
+    Store::open(
+        path,
+        &Options {
+            create: true,
+            cache_bytes: 16 << 20,
+        },
+    )
+    .expect("the store opens")
 }
 
 /// Starts its commit thread.
@@ -23,13 +30,18 @@ pub fn start(store: &Store) -> Handle {
 
 /// Starts its commit thread with limits.
 pub fn start_with(store: &Store, limits: Limits) -> Handle {
-    store.start(Machine { rules: Rules::ALL }, Clock::start(), limits).expect("the commit thread starts")
+    store
+        .start(Machine { rules: Rules::ALL }, Clock::start(), limits)
+        .expect("the commit thread starts")
 }
 
 /// Starts the commit thread and opens a boot with one device.
 pub fn boot(store: &Store) -> Handle {
     let handle = start(store);
-    let command = Command::BootOpen { version: "test".into(), devices: vec![("cpu:0".into(), 2)] };
+    let command = Command::BootOpen {
+        version: "test".into(),
+        devices: vec![("cpu:0".into(), 2)],
+    };
     handle.commit_blocking(command).expect("the boot opens");
     handle
 }

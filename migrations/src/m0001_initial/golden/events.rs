@@ -5,9 +5,23 @@ use super::samples::{facts, failure, files, process, token};
 use crate::m0001_initial::*;
 
 pub(super) fn add(samples: &mut Samples) {
-    for (name, what) in jobs().into_iter().chain(partitions()).chain(daemon()).chain(circuits()) {
+    for (name, what) in jobs()
+        .into_iter()
+        .chain(partitions())
+        .chain(daemon())
+        .chain(circuits())
+    {
         let job = name.starts_with("event.job").then_some(4);
-        samples.add(name, &Event { number: 1_000_007, boot: 2, at: 1_800_000_000_000, job, what });
+        samples.add(
+            name,
+            &Event {
+                number: 1_000_007,
+                boot: 2,
+                at: 1_800_000_000_000,
+                job,
+                what,
+            },
+        );
     }
 }
 
@@ -43,17 +57,37 @@ fn jobs() -> Vec<(&'static str, What)> {
     vec![
         ("event.job.submitted", What::Submitted(submitted)),
         ("event.job.stopping", stopping),
-        ("event.job.ended", What::Ended { state: JobState::Succeeded }),
+        (
+            "event.job.ended",
+            What::Ended {
+                state: JobState::Succeeded,
+            },
+        ),
         ("event.job.retried", retried),
         ("event.job.verify_started", What::VerifyStarted),
         ("event.job.verify_passed", What::VerifyPassed { token: token() }),
-        ("event.job.verify_refused", What::VerifyRefused { token: token(), partitions: vec![3] }),
+        (
+            "event.job.verify_refused",
+            What::VerifyRefused {
+                token: token(),
+                partitions: vec![3],
+            },
+        ),
         (
             "event.job.join_refused",
-            What::JoinRefused { token: token(), failure: failure(FailureClass::JoinInvalid) },
+            What::JoinRefused {
+                token: token(),
+                failure: failure(FailureClass::JoinInvalid),
+            },
         ),
         ("event.job.verify_dropped", What::VerifyDropped { token: token() }),
-        ("event.job.stale_ignored", What::StaleIgnored { token: token(), word: "gpu_end".into() }),
+        (
+            "event.job.stale_ignored",
+            What::StaleIgnored {
+                token: token(),
+                word: "gpu_end".into(),
+            },
+        ),
     ]
 }
 
@@ -65,8 +99,13 @@ fn partitions() -> Vec<(&'static str, What)> {
         device: "cpu:0".into(),
         ticket_bytes: 1 << 20,
     };
-    let synth_ended =
-        What::SynthEnded { token: token(), partition: 1, synth_ms: 500, witness: [7; 32], public: [8; 32] };
+    let synth_ended = What::SynthEnded {
+        token: token(),
+        partition: 1,
+        synth_ms: 500,
+        witness: [7; 32],
+        public: [8; 32],
+    };
     let checkpointed = What::Checkpointed {
         token: token(),
         partition: 1,
@@ -81,8 +120,12 @@ fn partitions() -> Vec<(&'static str, What)> {
         reused: vec!["h".into()],
         saved_ms: 600,
     };
-    let proof_stored =
-        What::ProofStored { token: token(), partition: 1, digest: [1; 32], process_peak_bytes: Some(1 << 30) };
+    let proof_stored = What::ProofStored {
+        token: token(),
+        partition: 1,
+        digest: [1; 32],
+        process_peak_bytes: Some(1 << 30),
+    };
     let attempt_ended = What::AttemptEnded(AttemptEnd {
         partition: 1,
         attempt: 2,
@@ -97,7 +140,13 @@ fn partitions() -> Vec<(&'static str, What)> {
     vec![
         ("event.job.synth_started", synth_started),
         ("event.job.synth_ended", synth_ended),
-        ("event.job.prove_started", What::ProveStarted { partition: 1, worker: 3 }),
+        (
+            "event.job.prove_started",
+            What::ProveStarted {
+                partition: 1,
+                worker: 3,
+            },
+        ),
         ("event.job.checkpointed", checkpointed),
         ("event.job.prove_ended", prove_ended),
         ("event.job.proof_stored", proof_stored),
@@ -113,23 +162,61 @@ fn daemon() -> Vec<(&'static str, What)> {
         cause: "signal 11".into(),
         own_fault: true,
     };
-    let suspended =
-        What::DeviceSuspended { device: "cpu:0".into(), until: Some(300), reason: "too hot".into() };
+    let suspended = What::DeviceSuspended {
+        device: "cpu:0".into(),
+        until: Some(300),
+        reason: "too hot".into(),
+    };
     vec![
         (
             "event.boot_opened",
-            What::BootOpened { version: "0.1.0".into(), devices: vec![("cpu:0".into(), 2)] },
+            What::BootOpened {
+                version: "0.1.0".into(),
+                devices: vec![("cpu:0".into(), 2)],
+            },
         ),
         ("event.boot_closed", What::BootClosed),
-        ("event.process_started", What::ProcessStarted { process: process(), device: "cpu:0".into() }),
+        (
+            "event.process_started",
+            What::ProcessStarted {
+                process: process(),
+                device: "cpu:0".into(),
+            },
+        ),
         ("event.process_lost", lost),
         ("event.device_suspended", suspended),
-        ("event.device_resumed", What::DeviceResumed { device: "cpu:0".into() }),
-        ("event.paused", What::Paused { actor: "local".into() }),
-        ("event.resumed", What::Resumed { actor: "local".into() }),
-        ("event.draining", What::Draining { actor: "local".into() }),
+        (
+            "event.device_resumed",
+            What::DeviceResumed {
+                device: "cpu:0".into(),
+            },
+        ),
+        (
+            "event.paused",
+            What::Paused {
+                actor: "local".into(),
+            },
+        ),
+        (
+            "event.resumed",
+            What::Resumed {
+                actor: "local".into(),
+            },
+        ),
+        (
+            "event.draining",
+            What::Draining {
+                actor: "local".into(),
+            },
+        ),
         ("event.clock_stepped", What::ClockStepped { by_ms: -3_600_000 }),
-        ("event.pruned", What::Pruned { job: 4, id: [0x11; 16] }),
+        (
+            "event.pruned",
+            What::Pruned {
+                job: 4,
+                id: [0x11; 16],
+            },
+        ),
     ]
 }
 
@@ -157,18 +244,44 @@ fn circuits() -> Vec<(&'static str, What)> {
     };
     vec![
         ("event.circuit_added", added),
-        ("event.circuit_named", What::CircuitNamed { name: "sha256".into(), circuit: [5; 32] }),
-        ("event.import_started", What::ImportStarted { circuit: [5; 32], process: process() }),
+        (
+            "event.circuit_named",
+            What::CircuitNamed {
+                name: "sha256".into(),
+                circuit: [5; 32],
+            },
+        ),
+        (
+            "event.import_started",
+            What::ImportStarted {
+                circuit: [5; 32],
+                process: process(),
+            },
+        ),
         (
             "event.import_progressed",
-            What::ImportProgressed { token: token(), circuit: [5; 32], done: 69_999 },
+            What::ImportProgressed {
+                token: token(),
+                circuit: [5; 32],
+                done: 69_999,
+            },
         ),
         ("event.import_ended", ended),
         ("event.import_failed", failed),
         (
             "event.import_interrupted",
-            What::ImportInterrupted { token: token(), circuit: [5; 32], crashed: true },
+            What::ImportInterrupted {
+                token: token(),
+                circuit: [5; 32],
+                crashed: true,
+            },
         ),
-        ("event.circuit_removed", What::CircuitRemoved { circuit: [5; 32], actor: "local".into() }),
+        (
+            "event.circuit_removed",
+            What::CircuitRemoved {
+                circuit: [5; 32],
+                actor: "local".into(),
+            },
+        ),
     ]
 }

@@ -4,7 +4,10 @@ use super::Samples;
 use crate::m0001_initial::*;
 
 pub(super) fn token() -> Token {
-    Token { boot: 2, grant: 1_000_007 }
+    Token {
+        boot: 2,
+        grant: 1_000_007,
+    }
 }
 
 pub(super) fn process() -> ProcessId {
@@ -12,7 +15,11 @@ pub(super) fn process() -> ProcessId {
 }
 
 pub(super) fn failure(class: FailureClass) -> Failure {
-    Failure { class, code: "a-code".into(), detail: "a sentence with an ä".into() }
+    Failure {
+        class,
+        code: "a-code".into(),
+        detail: "a sentence with an ä".into(),
+    }
 }
 
 pub(super) fn facts() -> CircuitFacts {
@@ -28,7 +35,12 @@ pub(super) fn facts() -> CircuitFacts {
 }
 
 pub(super) fn files() -> SourceFiles {
-    SourceFiles { r1cs: Some([1; 32]), zkey: Some([2; 32]), wasm: None, sym: Some([4; 32]) }
+    SourceFiles {
+        r1cs: Some([1; 32]),
+        zkey: Some([2; 32]),
+        wasm: None,
+        sym: Some([4; 32]),
+    }
 }
 
 pub(super) fn add(samples: &mut Samples) {
@@ -50,22 +62,90 @@ fn daemon(samples: &mut Samples) {
     };
     samples.add("boot", &boot);
     samples.add("boot.open", &Boot { ended: None, ..boot });
-    samples.add("queue", &Queue { paused: true, draining: false });
-    let state = DeviceState::Suspended { until: Some(250), reason: "too hot".into() };
-    let device = Device { name: "cuda:0".into(), slots: 2, state, process: Some(process()) };
+    samples.add(
+        "queue",
+        &Queue {
+            paused: true,
+            draining: false,
+        },
+    );
+    let state = DeviceState::Suspended {
+        until: Some(250),
+        reason: "too hot".into(),
+    };
+    let device = Device {
+        name: "cuda:0".into(),
+        slots: 2,
+        state,
+        process: Some(process()),
+    };
     samples.add("device", &device);
-    samples.add("device.up", &Device { state: DeviceState::Up, process: None, ..device });
-    let last = LastWork { job: 5, partition: 6, outcome: "ok".into(), at: 7 };
-    let state = WorkerState::Busy { token: token(), job: 8, partition: 9, since: 251 };
-    let worker = Worker { id: 1, device: "cpu:0".into(), slot: 1, state, last: Some(last) };
+    samples.add(
+        "device.up",
+        &Device {
+            state: DeviceState::Up,
+            process: None,
+            ..device
+        },
+    );
+    let last = LastWork {
+        job: 5,
+        partition: 6,
+        outcome: "ok".into(),
+        at: 7,
+    };
+    let state = WorkerState::Busy {
+        token: token(),
+        job: 8,
+        partition: 9,
+        since: 251,
+    };
+    let worker = Worker {
+        id: 1,
+        device: "cpu:0".into(),
+        slot: 1,
+        state,
+        last: Some(last),
+    };
     samples.add("worker", &worker);
-    samples.add("worker.idle", &Worker { state: WorkerState::Idle, last: None, ..worker });
-    let subject = Subject::Partition { job: 5, partition: 6, stage: Stage::Finish };
-    let lease = Lease { token: token(), subject, process: Some(process()), worker: Some(1), granted_at: 10 };
+    samples.add(
+        "worker.idle",
+        &Worker {
+            state: WorkerState::Idle,
+            last: None,
+            ..worker
+        },
+    );
+    let subject = Subject::Partition {
+        job: 5,
+        partition: 6,
+        stage: Stage::Finish,
+    };
+    let lease = Lease {
+        token: token(),
+        subject,
+        process: Some(process()),
+        worker: Some(1),
+        granted_at: 10,
+    };
     samples.add("lease", &lease);
     let verify = Subject::Verify { job: 5 };
-    samples.add("lease.verify", &Lease { subject: verify, process: None, worker: None, ..lease.clone() });
-    samples.add("lease.import", &Lease { subject: Subject::Import { circuit: [9; 32] }, ..lease });
+    samples.add(
+        "lease.verify",
+        &Lease {
+            subject: verify,
+            process: None,
+            worker: None,
+            ..lease.clone()
+        },
+    );
+    samples.add(
+        "lease.import",
+        &Lease {
+            subject: Subject::Import { circuit: [9; 32] },
+            ..lease
+        },
+    );
 }
 
 fn job(samples: &mut Samples) {
@@ -88,7 +168,12 @@ fn job(samples: &mut Samples) {
         created_at: 1_700_000_000_000,
         generation: 2,
         state: JobState::Stopping(StopTarget::Expired),
-        tally: Tally { proved: 1, failed: 2, cancelled: 3, leases: 4 },
+        tally: Tally {
+            proved: 1,
+            failed: 2,
+            cancelled: 3,
+            leases: 4,
+        },
         verifying: Some(token()),
         journal: 65_536,
     };
@@ -106,7 +191,11 @@ fn job(samples: &mut Samples) {
     };
     samples.add("generation", &generation);
     let attempt = Attempt {
-        of: AttemptRef { job: 4, partition: 1023, number: 3 },
+        of: AttemptRef {
+            job: 4,
+            partition: 1023,
+            number: 3,
+        },
         generation: 2,
         opened_in: 1,
         closed_in: Some(2),
@@ -128,7 +217,14 @@ fn job(samples: &mut Samples) {
         saved_ms: 18,
     };
     samples.add("attempt", &attempt);
-    samples.add("attempt.ok", &Attempt { outcome: Some(Outcome::Ok), reused: Vec::new(), ..attempt });
+    samples.add(
+        "attempt.ok",
+        &Attempt {
+            outcome: Some(Outcome::Ok),
+            reused: Vec::new(),
+            ..attempt
+        },
+    );
 }
 
 fn partition(samples: &mut Samples) {
@@ -144,15 +240,29 @@ fn partition(samples: &mut Samples) {
         wake_at: Some(1_800_000_000_000),
         alone: true,
         out_of_memory: 1,
-        poison: Some(Poison { stage: Stage::Synth, deaths: 2, deaths_alone: 1 }),
+        poison: Some(Poison {
+            stage: Stage::Synth,
+            deaths: 2,
+            deaths_alone: 1,
+        }),
         avoid_device: Some("cuda:0".into()),
         recheck: true,
         failure: Some(failure(FailureClass::OutOfMemory)),
     };
     samples.add("partition", &partition);
-    let piece = Piece { name: "h".into(), bytes: vec![0xfe, 0xfd], millis: 600, attempt: 3 };
-    let checkpoint =
-        Checkpoint { job: 4, partition: 1, witness: [7; 32], key: [9; 32], pieces: vec![piece] };
+    let piece = Piece {
+        name: "h".into(),
+        bytes: vec![0xfe, 0xfd],
+        millis: 600,
+        attempt: 3,
+    };
+    let checkpoint = Checkpoint {
+        job: 4,
+        partition: 1,
+        witness: [7; 32],
+        key: [9; 32],
+        pieces: vec![piece],
+    };
     samples.add("checkpoint", &checkpoint);
     let proof = StoredProof {
         job: 4,
@@ -167,7 +277,12 @@ fn partition(samples: &mut Samples) {
 }
 
 fn circuit(samples: &mut Samples) {
-    let importing = ImportState { done: 1, total: 70_000, token: Some(token()), deaths: 1 };
+    let importing = ImportState {
+        done: 1,
+        total: 70_000,
+        token: Some(token()),
+        deaths: 1,
+    };
     let circuit = Circuit {
         digest: [5; 32],
         name: "sha256".into(),
@@ -182,7 +297,13 @@ fn circuit(samples: &mut Samples) {
         ready_at: None,
     };
     samples.add("circuit", &circuit);
-    samples.add("circuit.ready", &Circuit { state: CircuitState::Ready, ..circuit.clone() });
+    samples.add(
+        "circuit.ready",
+        &Circuit {
+            state: CircuitState::Ready,
+            ..circuit.clone()
+        },
+    );
     let state = CircuitState::Failed(failure(FailureClass::ParamsMismatch));
     samples.add("circuit.failed", &Circuit { state, ..circuit });
 }
@@ -242,5 +363,8 @@ fn enums(samples: &mut Samples) {
         S::Cancelled,
     ];
     samples.add("enum.partition_state", &states);
-    samples.add("enum.next", &vec![Next::Ready, Next::Waiting(300), Next::Failed, Next::Cancelled]);
+    samples.add(
+        "enum.next",
+        &vec![Next::Ready, Next::Waiting(300), Next::Failed, Next::Cancelled],
+    );
 }
