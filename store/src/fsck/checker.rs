@@ -181,8 +181,10 @@ impl<'a> Checker<'a> {
         self.object_ok.is_none_or(|ok| ok(digest))
     }
 
-    /// Events that went with pruned jobs, where that is counted.
-    pub(super) fn pruned_events(&mut self) -> Result<Option<u64>, ReadError> {
-        self.number(&keys::pruned_counter(query::PRUNED_EVENTS))
+    /// Events that went with pruned jobs.
+    pub(super) fn pruned_events(&mut self) -> Result<u64, ReadError> {
+        Ok(self
+            .number(&keys::pruned_counter(query::PRUNED_EVENTS))?
+            .unwrap_or(0))
     }
 }

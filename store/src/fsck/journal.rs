@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Invariant;
 use super::checker::Checker;
+use super::daemon::Daemon;
 use super::indexes::owner;
 use crate::event::{Event, What};
 use crate::ids::JobNumber;
@@ -15,9 +16,8 @@ use crate::view::ReadError;
 struct Seen {
     last: u64,
     boot: u64,
-    kept: u64,
-    /// The first number of a hole, and how many are missing before it.
     missing: u64,
+    /// The first number after the last hole.
     last_hole: Option<u64>,
     last_prune: u64,
     pruned: BTreeSet<JobNumber>,
@@ -26,17 +26,21 @@ struct Seen {
 
 pub(super) fn check(checker: &mut Checker<'_>, jobs: &[JobNumber]) -> Result<(), ReadError> {
     let mut seen = Seen::default();
+    let mut daemon = Daemon::default();
     checker.walk(&keys::family(Family::Event), |checker, key, value| {
         match checker.decode::<Event>(key, value) {
-            Some(event) => see(checker, &mut seen, key, &event),
+            Some(event) => {
+                daemon.fold(checker, key, &event)?;
+                see(checker, &mut seen, key, &event)
+            }
             None => {
                 // A damaged event is there; it isn't a hole.
                 seen.last += 1;
-                seen.kept += 1;
                 Ok(())
             }
         }
     })?;
+    daemon.compare(checker)?;
     let sequence = keys::sequence(Sequence::Journal);
     let last = checker.journal.0;
     let text = format!("the last event is said to be {last}, found is {}", seen.last);
@@ -49,13 +53,12 @@ pub(super) fn check(checker: &mut Checker<'_>, jobs: &[JobNumber]) -> Result<(),
             text,
         );
     }
-    if let Some(pruned) = checker.pruned_events()? {
-        let text = format!(
-            "{pruned} events went with pruned jobs, {} are missing",
-            seen.missing
-        );
-        checker.find_if(pruned != seen.missing, Invariant::Journal, &sequence, text);
-    }
+    let pruned = checker.pruned_events()?;
+    let text = format!(
+        "{pruned} events went with pruned jobs, {} are missing",
+        seen.missing
+    );
+    checker.find_if(pruned != seen.missing, Invariant::Journal, &sequence, text);
     job_numbers(checker, jobs, &seen)
 }
 
@@ -66,7 +69,6 @@ fn see(checker: &mut Checker<'_>, seen: &mut Seen, key: &[u8], event: &Event) ->
         seen.last_hole = Some(number);
     }
     seen.last = number;
-    seen.kept += 1;
     let text = format!(
         "it is of boot {}, and one of boot {} came before it",
         event.boot, seen.boot

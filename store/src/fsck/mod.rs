@@ -7,6 +7,7 @@
 mod checker;
 mod circuits;
 mod counters;
+mod daemon;
 mod edges;
 mod indexes;
 mod job;

@@ -288,7 +288,12 @@ fn differs(checker: &mut Checker<'_>, key: &Key, token: Token, held: Option<Toke
 }
 
 /// Says where a record differs from what the journal makes of it: the first field that does.
-fn differ<R: Debug + PartialEq>(checker: &mut Checker<'_>, key: &Key, told: &R, found: Option<&R>) {
+pub(super) fn differ<R: Debug + PartialEq>(
+    checker: &mut Checker<'_>,
+    key: &Key,
+    told: &R,
+    found: Option<&R>,
+) {
     let Some(found) = found else {
         checker.missing(
             Invariant::Journal,

@@ -37,9 +37,9 @@ pub use job::{
 pub use jobs::{JobFilter, JobPage, JobRow, ListError, Order, StateFilter, jobs};
 pub use reason::{WaitReason, wait_reason};
 pub use schedule::{
-    ActivePage, Due, OpenAttempt, PrunePage, PruneWalk, ReadyEntry, active_jobs, checkpoint, deadlines_due,
-    devices, importing, leases, next_deadline, next_retry, open_attempts, prunable, pruning, queue,
-    ready_page, retries_due, workers,
+    ActivePage, Due, HopelessPage, OpenAttempt, PrunePage, PruneWalk, ReadyEntry, active_jobs, checkpoint,
+    deadlines_due, devices, importing, jobs_that_cannot_run, leases, next_deadline, next_retry,
+    open_attempts, prunable, pruning, queue, ready_page, retries_due, workers,
 };
 pub use status::{
     JobStatus, PartitionStatus, PriorityQueue, QueueStatus, StageCounts, Status, StatusLimits, WorkerStatus,

@@ -4,7 +4,8 @@ use crate::codec::Record;
 use crate::ids::{JobNumber, Millis};
 use crate::keys::{self, Family};
 use crate::records::{
-    Attempt, AttemptRef, Checkpoint, Circuit, Device, Job, Lease, Partition, Priority, Queue, Worker,
+    Attempt, AttemptRef, Checkpoint, Circuit, CircuitState, Device, Failure, FailureClass, Job, Lease,
+    Partition, Priority, Queue, Worker,
 };
 use crate::view::{self, ReadError, View};
 
@@ -289,4 +290,49 @@ pub fn prunable(
 pub fn pruning(view: &dyn View, limit: usize) -> Result<Vec<JobNumber>, ReadError> {
     let page = view.scan(&keys::family(Family::Pruning), None, limit)?;
     Ok(page.iter().filter_map(|(key, _)| keys::parse_job(key)).collect())
+}
+
+/// A page of jobs that no worker can ever finish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HopelessPage {
+    /// In the order of submission, each with why.
+    pub jobs: Vec<(Job, Failure)>,
+    /// The job to go on after, when there may be more.
+    pub next: Option<JobNumber>,
+}
+
+/// Looks at up to `limit` jobs that haven't ended, those after `after`, and answers those whose circuit was refused or
+/// is gone: the daemon may have died between the end of an import and the end of its jobs.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn jobs_that_cannot_run(
+    view: &dyn View,
+    after: Option<JobNumber>,
+    limit: usize,
+) -> Result<HopelessPage, ReadError> {
+    let page = active_jobs(view, after, limit)?;
+    let mut jobs = Vec::new();
+    for job in page.jobs {
+        let Some(digest) = job.circuit.filter(|_| job.state.grants()) else {
+            continue;
+        };
+        let failure =
+            match view::record::<Circuit>(view, &keys::circuit(digest))?.map(|circuit| circuit.state) {
+                Some(CircuitState::Failed(failure)) => Failure {
+                    class: FailureClass::CircuitFailed,
+                    ..failure
+                },
+                Some(_) => continue,
+                None => Failure::new(
+                    FailureClass::InputMissing,
+                    format!("circuit {digest} is not there any more; register it and retry the job"),
+                ),
+            };
+        jobs.push((job, failure));
+    }
+    Ok(HopelessPage {
+        jobs,
+        next: page.next,
+    })
 }
