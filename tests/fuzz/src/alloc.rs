@@ -1,6 +1,7 @@
 //! An allocator that counts, so that a parser which believes a count in its input is caught.
 //!
-//! Counters are kept for each thread: tests run side by side and don't disturb each other.
+//! Counters are kept for each thread: tests run side by side and don't disturb each other. What a parser has other
+//! threads allocate isn't counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -45,6 +45,27 @@ pub(crate) fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
+/// Changes bytes in one place, or with falling odds in more.
+pub(crate) fn mutate_flat(rng: &mut Rng, bytes: &mut Vec<u8>, other: &[u8]) {
+    for _ in 0..rng.few() {
+        flat(rng, bytes, other);
+        bytes.truncate(MOST);
+    }
+}
+
+/// Changes bytes in one place, or with falling odds in more, and leaves the length as it is.
+pub(crate) fn patch(rng: &mut Rng, bytes: &mut [u8]) {
+    for _ in 0..rng.few() {
+        let at = rng.below(bytes.len());
+        let Some(byte) = bytes.get_mut(at) else { return };
+        match rng.below(3) {
+            0 => *byte ^= 1 << rng.below(8),
+            1 => *byte = rng.next_u64() as u8,
+            _ => *byte = byte.wrapping_add(if rng.one_in(2) { 1 } else { 0xff }),
+        }
+    }
+}
+
 /// Changes bytes without a thought for what they mean.
 pub(crate) fn flat(rng: &mut Rng, bytes: &mut Vec<u8>, other: &[u8]) {
     if bytes.is_empty() {

@@ -29,4 +29,4 @@ mod text;
 
 pub use rng::Rng;
 pub use runner::{Failure, Limit, Report, replay, run};
-pub use targets::{ALL, Outcome, Shape, Target, find, hold};
+pub use targets::{Outcome, Shape, Target, all, find, hold};

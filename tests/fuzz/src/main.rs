@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use proofkeep_fuzz::alloc::Counting;
-use proofkeep_fuzz::{ALL, Limit, Target, find, run};
+use proofkeep_fuzz::{Limit, Target, all, find, run};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -19,7 +19,7 @@ struct Options {
 }
 
 fn options() -> Result<Options, String> {
-    let everything = || ALL.iter().collect();
+    let everything = || all().collect();
     let mut options = Options {
         targets: everything(),
         seconds: 60,
@@ -38,7 +38,7 @@ fn options() -> Result<Options, String> {
             "--seed" => options.seed = number()?,
             "all" => options.targets = everything(),
             name => {
-                let names: Vec<&str> = ALL.iter().map(|target| target.name).collect();
+                let names: Vec<&str> = all().map(|target| target.name).collect();
                 let unknown = || format!("no target {name}; there are {}", names.join(", "));
                 options.targets = vec![find(name).ok_or_else(unknown)?];
             }

@@ -28,7 +28,7 @@ pub enum Limit {
 pub struct Report {
     /// Mutants tried.
     pub iterations: u64,
-    /// Those that were accepted.
+    /// Inputs that were accepted, seeds among them.
     pub accepted: u64,
     /// Those that were refused, by code.
     pub refused: BTreeMap<&'static str, u64>,
@@ -114,7 +114,7 @@ struct Session {
 
 impl Session {
     fn new(target: &'static Target, seed: u64) -> Result<Self, Failure> {
-        let corpus = seeds::load(target.name, target.file);
+        let corpus = seeds::load(target);
         let originals = corpus.len();
         let mut session = Session {
             target,
@@ -125,8 +125,11 @@ impl Session {
             report: Report::default(),
         };
         for input in session.corpus.clone() {
-            if let Err((code, text)) = session.parse(None, &input)? {
-                session.is_new(code, &text);
+            match session.parse(None, &input)? {
+                Ok(()) => session.report.accepted += 1,
+                Err((code, text)) => {
+                    session.is_new(code, &text);
+                }
             }
         }
         Ok(session)
@@ -146,6 +149,11 @@ impl Session {
         match self.target.shape {
             Shape::Container => binary::mutate(rng, &mut input, other),
             Shape::Text => text::mutate(rng, &mut input, other),
+            Shape::Fixed if !rng.one_in(8) => binary::patch(rng, &mut input),
+            Shape::Bytes | Shape::Fixed => binary::mutate_flat(rng, &mut input, other),
+        }
+        if rng.one_in(2) {
+            (self.target.finish)(&mut input);
         }
 
         let outcome = self.parse(Some(iteration), &input)?;
@@ -182,7 +190,7 @@ impl Session {
         alloc::set_running(self.target.name, self.seed, iteration.unwrap_or(u64::MAX));
         let (result, peak) = alloc::peak_of(|| catch_unwind(|| (self.target.parse)(input)));
         let outcome = result.map_err(|panic| failure(format!("it panicked: {}", message(&*panic))))?;
-        let allowed = Target::SLACK + self.target.bytes_per_byte * input.len();
+        let allowed = self.target.slack + self.target.bytes_per_byte * input.len();
         if peak > allowed {
             return Err(failure(format!(
                 "it held {peak} bytes, and {allowed} are allowed"

@@ -3,31 +3,52 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::Target;
+
+const FIXTURES: &str = "../fixtures/circom";
 /// Larger files make slow fuzzing and find nothing that smaller ones don't.
 const MOST: usize = 128 << 10;
 
-/// Every fixture's `file`, and everything under `corpus/<target>`, in a fixed order.
+/// Every fixture's file made into a seed, and everything under `corpus/<target>`, in a fixed order.
 ///
 /// # Panics
 ///
 /// If the repository's fixtures aren't there: then nothing would be fuzzed.
-pub(crate) fn load(target: &str, file: &str) -> Vec<Vec<u8>> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut paths: Vec<PathBuf> = children(&here.join("../fixtures/circom"))
+pub(crate) fn load(target: &Target) -> Vec<Vec<u8>> {
+    let small = |path: &PathBuf| fs::read(path).ok().filter(|bytes| bytes.len() <= MOST);
+    let fixtures = children(&here().join(FIXTURES))
         .into_iter()
-        .map(|folder| folder.join(file))
+        .map(|folder| folder.join(target.file));
+    let mut seeds: Vec<Vec<u8>> = fixtures
+        .filter_map(|path| small(&path))
+        .map(target.prepare)
         .collect();
-    paths.extend(children(&here.join("corpus").join(target)));
-    let seeds: Vec<Vec<u8>> = paths
-        .iter()
-        .filter_map(|path| fs::read(path).ok())
-        .filter(|bytes| bytes.len() <= MOST)
-        .collect();
+    let name = target.name;
     assert!(
         !seeds.is_empty(),
-        "no seeds for {target}: tests/fixtures/circom/*/{file} is missing"
+        "no seeds for {name}: tests/fixtures/circom/*/{} is missing",
+        target.file
+    );
+    seeds.extend(
+        children(&here().join("corpus").join(name))
+            .iter()
+            .filter_map(small),
     );
     seeds
+}
+
+/// One file of a fixture.
+///
+/// # Panics
+///
+/// If it isn't there.
+pub(crate) fn fixture(name: &str, file: &str) -> Vec<u8> {
+    let path = here().join(FIXTURES).join(name).join(file);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {

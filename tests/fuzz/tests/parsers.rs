@@ -1,4 +1,5 @@
-//! Each parser, fuzzed for `PROOFKEEP_FUZZ_ITERS` mutants (20,000 if unset, never fewer than 2,000).
+//! Each parser, fuzzed for `PROOFKEEP_FUZZ_ITERS` mutants (20,000 if unset, never fewer than 2,000), divided by what
+//! one mutant costs.
 //!
 //! The seed is drawn anew each time and printed; `PROOFKEEP_FUZZ_SEED` sets it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -6,7 +7,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use proofkeep_fuzz::alloc::Counting;
-use proofkeep_fuzz::{ALL, Limit, find, replay, run};
+use proofkeep_fuzz::{Limit, Shape, all, find, replay, run};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -24,19 +25,19 @@ fn number(variable: &str) -> Option<u64> {
 
 fn fuzz(name: &str) {
     let target = find(name).unwrap();
-    let iterations = number("PROOFKEEP_FUZZ_ITERS").unwrap_or(USUAL).max(FLOOR);
+    let iterations = number("PROOFKEEP_FUZZ_ITERS").unwrap_or(USUAL).max(FLOOR) / target.cost;
     let seed = number("PROOFKEEP_FUZZ_SEED").unwrap_or_else(|| RandomState::new().hash_one(name));
-    eprintln!("{name}: PROOFKEEP_FUZZ_SEED={seed} PROOFKEEP_FUZZ_ITERS={iterations}");
+    eprintln!("{name}: {iterations} mutants of PROOFKEEP_FUZZ_SEED={seed}");
     let report =
         run(target, seed, Limit::Iterations(iterations)).unwrap_or_else(|failure| panic!("{failure}"));
     eprintln!("{name}: {report:?}");
     assert_eq!(report.iterations, iterations);
-    // A fuzzer whose mutants all fail the first check, or all pass, tests nothing.
-    assert!(report.accepted > 0, "{name} accepted no mutant");
-    let least = match name {
-        "sym" => 1,
-        "public-json" => 2,
-        _ => 4,
+    // A fuzzer whose inputs all fail the first check, or all pass, tests nothing.
+    assert!(report.accepted > 0, "{name} accepted nothing");
+    let least = match (name, target.shape) {
+        ("sym" | "matrices-file", _) => 1,
+        (_, Shape::Container) => 4,
+        _ => 2,
     };
     assert!(
         report.refused.len() >= least,
@@ -81,9 +82,44 @@ fn sym_keeps_its_promises() {
 }
 
 #[test]
+fn r1cs_matrices_keeps_its_promises() {
+    fuzz("r1cs-matrices");
+}
+
+#[test]
+fn zkey_matrices_keeps_its_promises() {
+    fuzz("zkey-matrices");
+}
+
+#[test]
+fn matrices_file_keeps_its_promises() {
+    fuzz("matrices-file");
+}
+
+#[test]
+fn proof_bytes_keeps_its_promises() {
+    fuzz("proof-bytes");
+}
+
+#[test]
+fn vk_bytes_keeps_its_promises() {
+    fuzz("vk-bytes");
+}
+
+#[test]
+fn input_json_keeps_its_promises() {
+    fuzz("input-json");
+}
+
+#[test]
+fn circuit_wasm_keeps_its_promises() {
+    fuzz("circuit-wasm");
+}
+
+#[test]
 fn every_target_has_a_test_here() {
     let source = include_str!("parsers.rs");
-    for target in &ALL {
+    for target in all() {
         assert!(
             source.contains(&format!("fuzz(\"{}\");", target.name)),
             "{}",

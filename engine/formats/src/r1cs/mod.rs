@@ -92,7 +92,7 @@ impl R1csHeader {
 pub struct R1cs<'a> {
     header: R1csHeader,
     constraints: &'a [u8],
-    labels: Option<&'a [u8]>,
+    labels: &'a [u8],
 }
 
 impl Deref for R1cs<'_> {
@@ -147,15 +147,14 @@ impl<'a> R1cs<'a> {
                 have: constraints.len() as u64,
             });
         }
-        let labels = sections.find(WIRE_TO_LABEL);
-        if let Some(labels) = labels {
-            expect_length(
-                FILE,
-                "the length of section 3 (labels)",
-                labels,
-                u64::from(header.wires) * 8,
-            )?;
-        }
+        // The format asks for this section, and it is the only one whose length bounds the number of wires.
+        let labels = sections.get(WIRE_TO_LABEL, "the labels of the wires")?;
+        expect_length(
+            FILE,
+            "the length of section 3 (labels)",
+            labels,
+            u64::from(header.wires) * 8,
+        )?;
         Ok(R1cs {
             header,
             constraints,
@@ -193,10 +192,10 @@ impl<'a> R1cs<'a> {
         Ok(terms)
     }
 
-    /// The label of each wire, as in the `.sym` file, if the file has them.
-    pub fn wire_to_label(&self) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
-        let (labels, _) = self.labels?.as_chunks();
-        Some(labels.iter().map(|label| u64::from_le_bytes(*label)))
+    /// The label of each wire, as in the `.sym` file.
+    pub fn wire_to_label(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        let (labels, _) = self.labels.as_chunks();
+        labels.iter().map(|label| u64::from_le_bytes(*label))
     }
 }
 

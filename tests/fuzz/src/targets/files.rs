@@ -1,4 +1,4 @@
-//! The parsers, each with what must hold for whatever it accepts.
+//! The files of circom and snarkjs.
 
 use proofkeep_formats::FormatError;
 use proofkeep_formats::json::{ProofJson, VkJson, public_from_json, public_to_json};
@@ -7,134 +7,64 @@ use proofkeep_formats::sym::Sym;
 use proofkeep_formats::wtns::{self, Witness};
 use proofkeep_formats::zkey::{self, Zkey};
 
-/// What a parser said: nothing if it accepted the input, else its code and its text.
-pub type Outcome = Result<(), (&'static str, String)>;
+use super::{Outcome, Shape, Target, accepted};
 
-/// How inputs are mutated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Sections in iden3's container.
-    Container,
-    /// JSON, or lines of text.
-    Text,
-}
-
-/// A parser under test.
-#[derive(Clone, Copy, Debug)]
-pub struct Target {
-    /// Its name on the command line, and its folder under `corpus/`.
-    pub name: &'static str,
-    /// The file of each circom fixture that is a seed.
-    pub file: &'static str,
-    /// How to mutate.
-    pub shape: Shape,
-    /// Bytes that may be allocated for each byte of input, besides [`SLACK`](Self::SLACK).
-    pub bytes_per_byte: usize,
-    /// Parses the input and walks all of it.
-    pub parse: fn(&[u8]) -> Outcome,
-    /// Panics if an input that was accepted breaks a promise. What it allocates isn't counted.
-    pub check: fn(&[u8]),
-}
-
-impl Target {
-    /// Bytes that may be allocated for any input: error texts, small lists.
-    pub const SLACK: usize = 16 << 10;
-}
-
-/// Every target.
-///
 /// A binary file is read in place and nothing may grow with it but the names of a ceremony. Text is read into strings
 /// and lists of three of them, which for the shortest strings is many bytes for each byte.
-pub static ALL: [Target; 7] = [
+pub(super) static ALL: [Target; 7] = [
     Target {
-        name: "r1cs",
-        file: "circuit.r1cs",
-        shape: Shape::Container,
-        bytes_per_byte: 0,
-        parse: |bytes| outcome(R1cs::parse(bytes).and_then(|system| system.check())),
         check: check_r1cs,
+        ..Target::new("r1cs", "circuit.r1cs", Shape::Container, |bytes| {
+            outcome(R1cs::parse(bytes).and_then(|system| system.check()))
+        })
     },
     Target {
-        name: "wtns",
-        file: "witness.wtns",
-        shape: Shape::Container,
-        bytes_per_byte: 0,
-        parse: |bytes| outcome(Witness::parse(bytes)),
         check: check_wtns,
+        ..Target::new("wtns", "witness.wtns", Shape::Container, |bytes| {
+            outcome(Witness::parse(bytes))
+        })
     },
     Target {
-        name: "zkey",
-        file: "circuit.zkey",
-        shape: Shape::Container,
         bytes_per_byte: 1,
-        parse: |bytes| {
+        check: check_zkey,
+        ..Target::new("zkey", "circuit.zkey", Shape::Container, |bytes| {
             outcome(
                 Zkey::parse(bytes).and_then(|key| key.coefficients().try_for_each(|entry| entry.map(drop))),
             )
-        },
-        check: check_zkey,
+        })
     },
     Target {
-        name: "proof-json",
-        file: "proof.json",
-        shape: Shape::Text,
         bytes_per_byte: 4,
-        parse: |bytes| outcome(ProofJson::from_json(bytes)),
         check: check_proof,
+        ..Target::new("proof-json", "proof.json", Shape::Text, |bytes| {
+            outcome(ProofJson::from_json(bytes))
+        })
     },
     Target {
-        name: "public-json",
-        file: "public.json",
-        shape: Shape::Text,
         bytes_per_byte: 12,
-        parse: |bytes| outcome(public_from_json(bytes)),
         check: check_public,
+        ..Target::new("public-json", "public.json", Shape::Text, |bytes| {
+            outcome(public_from_json(bytes))
+        })
     },
     Target {
-        name: "vkey-json",
-        file: "vkey.json",
-        shape: Shape::Text,
         bytes_per_byte: 24,
-        parse: |bytes| outcome(VkJson::from_json(bytes)),
         check: check_vkey,
+        ..Target::new("vkey-json", "vkey.json", Shape::Text, |bytes| {
+            outcome(VkJson::from_json(bytes))
+        })
     },
     Target {
-        name: "sym",
-        file: "circuit.sym",
-        shape: Shape::Text,
         bytes_per_byte: 8,
-        parse: |bytes| outcome(Sym::parse(bytes)),
         check: check_sym,
+        ..Target::new("sym", "circuit.sym", Shape::Text, |bytes| {
+            outcome(Sym::parse(bytes))
+        })
     },
 ];
 
-/// The target of a name.
-pub fn find(name: &str) -> Option<&'static Target> {
-    ALL.iter().find(|target| target.name == name)
-}
-
-/// Parses one input, and checks it if it is accepted: for fuzzers that bring their own mutants.
-///
-/// # Panics
-///
-/// If a promise is broken, or there is no target of that name.
-pub fn hold(name: &str, input: &[u8]) {
-    let target = find(name).unwrap_or_else(|| panic!("no target {name}"));
-    if (target.parse)(input).is_ok() {
-        (target.check)(input);
-    }
-}
-
 fn outcome<T>(result: Result<T, FormatError>) -> Outcome {
-    result.map(drop).map_err(|error| {
-        let text = error.to_string();
-        assert!(text.len() < 2000, "an error text of {} bytes", text.len());
-        (error.code(), text)
-    })
-}
-
-fn accepted<T>(result: Result<T, FormatError>) -> T {
-    result.unwrap_or_else(|error| panic!("accepted before, and now: {error}"))
+    super::outcome(result, FormatError::code)
 }
 
 fn check_r1cs(bytes: &[u8]) {
@@ -146,9 +76,7 @@ fn check_r1cs(bytes: &[u8]) {
     let terms = accepted(system.check());
     assert_eq!(system.constraints().count(), system.constraints as usize);
     assert!(terms.iter().sum::<u64>() * 36 <= bytes.len() as u64);
-    if let Some(labels) = system.wire_to_label() {
-        assert_eq!(labels.count(), system.wires as usize);
-    }
+    assert_eq!(system.wire_to_label().count(), system.wires as usize);
 }
 
 fn check_wtns(bytes: &[u8]) {
