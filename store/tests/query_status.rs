@@ -7,13 +7,13 @@ mod support;
 use proofkeep_store::ids::{Millis, WorkerId};
 use proofkeep_store::machine::Command;
 use proofkeep_store::query::{
-    self, CuzkMemory, JobStatus, Status, StatusLimits, Surroundings, WaitReason, cell, cuzk, status,
+    self, CuzkMemory, JobStatus, Status, StatusLimits, Surroundings, WaitReason, cell, cuzk,
 };
 use proofkeep_store::records::{FailureClass, JobState, PartitionState, Priority};
 use support::{DONE, QUEUED, RUNNING, VERIFYING, World, busy_world};
 
 fn read(world: &World) -> Status {
-    status(&world.view, world.now, StatusLimits::default()).unwrap()
+    query::status(&world.view, world.now, StatusLimits::default()).unwrap()
 }
 
 fn job(status: &Status, number: proofkeep_store::ids::JobNumber) -> &JobStatus {
@@ -144,7 +144,7 @@ fn beyond_the_limit_open_partitions_are_full_and_the_rest_are_cells() {
         cells: 60,
         ..StatusLimits::default()
     };
-    let status = status(&world.view, world.now, limits).unwrap();
+    let status = query::status(&world.view, world.now, limits).unwrap();
     let drawn = job(&status, large);
     assert_eq!(drawn.partitions.len(), 1, "the one with an open attempt");
     assert_eq!(drawn.partitions[0].index, 1);
@@ -161,7 +161,7 @@ fn beyond_the_limit_open_partitions_are_full_and_the_rest_are_cells() {
         cells: 40,
         ..StatusLimits::default()
     };
-    let status = status(&world.view, world.now, limits).unwrap();
+    let status = query::status(&world.view, world.now, limits).unwrap();
     assert_eq!(
         (
             job(&status, other).cells.as_ref(),
