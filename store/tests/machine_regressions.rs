@@ -550,7 +550,9 @@ fn a_batch_that_fails_its_final_check_says_so_after_the_work() {
 
 #[test]
 fn every_rule_has_its_regression_test() {
-    let here: String = include_str!("machine_regressions.rs").split_whitespace().collect();
+    let here: String = include_str!("machine_regressions.rs")
+        .split_whitespace()
+        .collect();
     for rule in Rules::NAMES {
         let test = format!("prevented_by(\"{rule}\"");
         assert!(here.contains(&test), "{rule} has no test that shows its fault");
