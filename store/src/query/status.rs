@@ -26,7 +26,9 @@ pub struct StatusLimits {
     pub partitions: usize,
     /// Partitions as one character, over all jobs.
     pub cells: usize,
-    /// Jobs that ended within this many milliseconds are shown as well.
+    /// Jobs that ended a moment ago.
+    pub recent: usize,
+    /// How long that moment is, in milliseconds.
     pub recent_ms: u64,
     /// Entries of an index that are counted one by one.
     pub counted: usize,
@@ -37,7 +39,8 @@ impl Default for StatusLimits {
         Self {
             jobs: 256,
             partitions: 1024,
-            cells: 4096,
+            cells: 2048,
+            recent: 64,
             recent_ms: 30_000,
             counted: 4096,
         }
@@ -460,7 +463,7 @@ fn recently_ended(view: &dyn View, now: Millis, limits: StatusLimits) -> Result<
         let page = view.scan_back(&keys::family(Family::Event), before.as_deref(), STEP)?;
         for (key, value) in &page {
             let event = Event::decode(value).map_err(|damage| ReadError::damaged(key, damage))?;
-            if now.since(event.at) > limits.recent_ms || found.len() == limits.jobs {
+            if now.since(event.at) > limits.recent_ms || found.len() == limits.recent {
                 return Ok(found);
             }
             if let (What::Ended { .. }, Some(job)) = (&event.what, event.job)
