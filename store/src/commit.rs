@@ -6,7 +6,7 @@
 //!    a refusal leaves the others alone. A group ends at 256 commands, at 256 KiB, or when sled may have written 3 MiB of
 //!    log for it.
 //! 3. Still under the lock: sled's flush, then `fdatasync` on our own descriptor. Any error ends the process there.
-//! 4. The lock is given up, the durable journal number is published, and all are answered, refusals too.
+//! 4. The durable journal number is published, the lock is given up, and all are answered, refusals too.
 
 pub(crate) mod fatal;
 mod group;

@@ -335,8 +335,10 @@ fn take_lock(data: &Path) -> Result<File, OpenError> {
         }
         Err(TryLockError::Error(error)) => return Err(OpenError::io("locking", &path)(error)),
     }
-    lock.set_len(0).map_err(OpenError::io("writing", &path))?;
-    writeln!(lock, "{}", std::process::id()).map_err(OpenError::io("writing", &path))?;
+    // Only the lock counts: a full disk must not keep recovery from making room.
+    let _ = lock
+        .set_len(0)
+        .and_then(|()| writeln!(lock, "{}", std::process::id()));
     Ok(lock)
 }
 

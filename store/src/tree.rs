@@ -6,6 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::commit::fatal;
@@ -14,7 +15,8 @@ use crate::view::{ReadError, View, prefix_end};
 
 /// An open database.
 pub(crate) struct Database {
-    db: sled::Db,
+    /// `None` only while it is being dropped.
+    db: Option<sled::Db>,
     /// Our own descriptor of sled's log. sled's flush ends in `sync_file_range`, which orders nothing on the device.
     log: File,
 }
@@ -23,7 +25,7 @@ impl Database {
     /// Takes an open sled database and opens its log a second time.
     pub fn new(db: sled::Db, path: &Path) -> io::Result<Self> {
         let log = OpenOptions::new().read(true).write(true).open(path.join("db"))?;
-        Ok(Self { db, log })
+        Ok(Self { db: Some(db), log })
     }
 
     /// Makes some changes, all or none. A batch and not sled's `transaction`: the commit thread is the only writer and
@@ -39,18 +41,37 @@ impl Database {
                 None => batch.remove(key.as_slice()),
             }
         }
-        self.db.apply_batch(batch)
+        self.db().apply_batch(batch)
     }
 
     /// Makes everything that was applied durable.
     pub fn sync(&self) -> Result<(), SyncError> {
-        self.db.flush().map_err(SyncError::Flush)?;
+        self.db().flush().map_err(SyncError::Flush)?;
         self.log.sync_data().map_err(SyncError::Sync)
+    }
+
+    fn db(&self) -> &sled::Db {
+        self.db
+            .as_ref()
+            .unwrap_or_else(|| fatal::stop(&"the database was used after it was closed"))
     }
 
     /// The database as a view. What it shows is durable only while the caller keeps the commit thread from writing.
     pub fn view(&self) -> SledView<'_> {
-        SledView(&self.db)
+        SledView(self.db())
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let db = self.db.take();
+        // sled syncs once more while it closes, and panics if that fails.
+        if catch_unwind(AssertUnwindSafe(|| drop(db))).is_err() {
+            fatal::stop(
+                &"the store could not be synced while it was closed; check the disk (dmesg, SMART), then start again, \
+                  everything acknowledged is kept",
+            );
+        }
     }
 }
 

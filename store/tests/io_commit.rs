@@ -5,9 +5,11 @@
 mod io_support;
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use io_support::{boot, open, start, start_with, submit, submitted};
+use proofkeep_store::codec::{number, read_number};
 use proofkeep_store::commit::{MAX_COMMAND_BYTES, MAX_GROUP_BYTES, MAX_GROUP_LOG};
 use proofkeep_store::format::SEGMENT_SIZE;
 use proofkeep_store::ids::{Digest, JobNumber, JournalNumber};
@@ -287,4 +289,89 @@ fn asynchronous_callers_share_a_group() {
     let after = handle.stats();
     assert_eq!(after.commands - before.commands, 64);
     assert!(after.groups - before.groups < 64, "{after:?}");
+}
+
+#[test]
+fn a_reader_sees_whole_commands_and_only_what_is_durable() {
+    let data = tempfile::tempdir().unwrap();
+    let store = open(data.path());
+    let handle = boot(&store);
+    let done = AtomicBool::new(false);
+    let (store, handle, done) = (&store, &handle, &done);
+    let reads = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(move || {
+                    let (mut reads, mut last) = (0, 0);
+                    while !done.load(Ordering::Relaxed) {
+                        let (journal, events, durable) = store.read(|view| {
+                            let journal = view
+                                .get(&keys::sequence(keys::Sequence::Journal))
+                                .unwrap()
+                                .unwrap();
+                            let events = view
+                                .scan_back(&keys::family(keys::Family::Event), None, 1)
+                                .unwrap();
+                            let durable = handle.durable().borrow().0;
+                            (read_number(&journal).unwrap(), events, durable)
+                        });
+                        assert_eq!(
+                            events.first().map(|(key, _)| key.clone()),
+                            Some(keys::event(JournalNumber(journal)))
+                        );
+                        assert!(journal <= durable, "read {journal}, durable {durable}");
+                        assert!(journal >= last, "read {journal} after {last}");
+                        (reads, last) = (reads + 1, journal);
+                    }
+                    reads
+                })
+            })
+            .collect();
+        for round in 0..40 {
+            let sent: Vec<_> = (0..8)
+                .map(|_| handle.send(Command::Submit(submit(1 + round % 7))).unwrap())
+                .collect();
+            for waiting in sent {
+                submitted(waiting.blocking_recv().unwrap());
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap())
+            .collect::<Vec<u64>>()
+    });
+    assert!(reads.iter().all(|reads| *reads > 0), "{reads:?}");
+}
+
+#[test]
+fn a_damaged_record_fails_its_command_and_no_other() {
+    let data = tempfile::tempdir().unwrap();
+    let store = open(data.path());
+    let handle = boot(&store);
+    let job = submitted(handle.commit_blocking(Command::Submit(submit(1))));
+    handle.stop();
+    drop((handle, store));
+    // What a faulty build would leave: a value of another kind in a job's place.
+    let raw = sled::Config::new()
+        .path(data.path().join("store.1"))
+        .segment_size(8 << 20)
+        .open()
+        .unwrap();
+    raw.insert(keys::job(job), number(7)).unwrap();
+    drop(raw);
+    let store = open(data.path());
+    let handle = boot(&store);
+    let cancel = handle.commit_blocking(Command::Cancel {
+        job,
+        actor: "tester".into(),
+    });
+    match cancel {
+        Err(CommitError::Unreadable(why)) => assert!(why.contains("expected Job, found Number"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(
+        submitted(handle.commit_blocking(Command::Submit(submit(1)))),
+        JobNumber(2)
+    );
 }

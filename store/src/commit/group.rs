@@ -134,7 +134,7 @@ impl Writer {
             }
             self.shared.count(group.writes, group.weight);
         }
-        lock.release();
+        // Before the lock is given up, so that nobody reads anything newer than the published number.
         if let Some(journal) = group.journal {
             self.shared.durable.send_if_modified(|durable| {
                 let risen = journal > *durable;
@@ -142,6 +142,7 @@ impl Writer {
                 risen
             });
         }
+        lock.release();
         for (answer, outcome) in group.answers {
             // A caller that stopped waiting is no reason to stop.
             let _ = answer.send(outcome);
