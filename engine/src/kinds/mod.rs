@@ -3,6 +3,8 @@
 //! A kind knows nothing of the queue. Its daemon side is cheap: it reads headers and verification keys. Its worker side
 //! runs in a worker process, where a crash, a hang or an endless allocation costs that process and nothing else.
 
+pub mod groth16;
+
 use std::path::Path;
 use std::sync::Arc;
 

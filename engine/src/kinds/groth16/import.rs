@@ -1,0 +1,203 @@
+//! The import of a circuit, in a worker process: everything is checked once, so that proofs needn't.
+//!
+//! Constraints are compiled and compared with the key; every point of the key is checked, in slices, from where an
+//! earlier try came to; then the compiled matrices and the verification key become objects.
+
+use std::ops::ControlFlow;
+
+use proofkeep_formats::r1cs::R1cs;
+use proofkeep_formats::sym::Sym;
+use proofkeep_formats::zkey::{ContributionKind, Zkey};
+use proofkeep_groth16::check::{check_circuit, check_points, check_vk, point_count};
+use proofkeep_groth16::matrices::{Matrices, MatrixError};
+use proofkeep_groth16::memory::{KeyCounts, SLACK, key_bytes};
+use proofkeep_groth16::vk::VerifyingKey;
+use proofkeep_store::ids::Digest;
+use proofkeep_store::records::{Circuit, CircuitFacts, Failure};
+use proofkeep_witness::{Calculator, Limits};
+use serde_json::json;
+
+use super::{failure, key};
+use crate::device::Threads;
+use crate::kinds::Watch;
+use crate::protocol::CircuitFiles;
+use crate::shelf::Shelf;
+
+/// What an import came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// What is known of the circuit now.
+    pub facts: CircuitFacts,
+    /// The object with the verification key: snarkjs's `verification_key.json`.
+    pub vk: Digest,
+    /// The object with the compiled matrices.
+    pub matrices: Digest,
+}
+
+/// Memory that an import takes beside the mapped files: matrices from the constraints and from the key, and the list
+/// that the latter are sorted with.
+#[must_use]
+pub fn import_bytes(circuit: &Circuit) -> u64 {
+    // Resident matrices are the larger part of what a key owns; their terms are counted in `key_bytes`, so twice that
+    // is more than enough for both sides, also where coefficients are all distinct.
+    SLACK + 2 * circuit.facts.key_bytes
+}
+
+/// Checks and compiles a circuit; `done` points were checked before, `checked` hears how many are now.
+///
+/// # Errors
+/// `circuit_failed` when it is refused for good, `device_error` when the disk refuses, or the watch's reason.
+pub fn import(
+    files: &CircuitFiles,
+    shelf: &Shelf,
+    threads: &Threads,
+    wasm: (u64, u64),
+    done: u64,
+    watch: &dyn Watch,
+    checked: &mut dyn FnMut(u64),
+) -> Result<Imported, Failure> {
+    let zkey_map = shelf.map(key::zkey_of(files)?, ".zkey")?;
+    let zkey = Zkey::parse(&zkey_map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
+    if zkey.is_unfinished() && !files.allow_unfinished {
+        return Err(failure::circuit(
+            "setup-unfinished",
+            "the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it: contribute to it \
+             (snarkjs zkey contribute) and register the result, or pass allow_unfinished_setup",
+        ));
+    }
+    let vk = check_vk(&zkey).map_err(|error| failure::check(&error, watch))?;
+    go_on(watch, 0)?;
+    let circuit = files
+        .r1cs
+        .map(|digest| compile(Digest(digest), shelf))
+        .transpose()?;
+    go_on(watch, 0)?;
+    let matrices = match circuit {
+        Some(circuit) => {
+            check_circuit(&zkey, &circuit).map_err(|error| failure::check(&error, watch))?;
+            circuit
+        }
+        None => Matrices::from_zkey(&zkey).map_err(|error| matrix(&error))?,
+    };
+    go_on(watch, 0)?;
+    if let Some(digest) = files.wasm {
+        check_wasm(Digest(digest), &zkey, shelf, wasm)?;
+    }
+    if let Some(digest) = files.sym {
+        let map = shelf.map(Digest(digest), ".sym")?;
+        Sym::parse(&map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
+    }
+    let mut progress = |done: u64, total: u64| {
+        checked(done);
+        watch.progress(u16::try_from((1000 * done).checked_div(total).unwrap_or(1000)).unwrap_or(1000));
+        if watch.stopped().is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    check_points(
+        &zkey,
+        done.min(point_count(&zkey)),
+        threads.backend(),
+        &mut progress,
+    )
+    .map_err(|error| failure::check(&error, watch))?;
+    let facts = facts(&zkey, &matrices);
+    let vk = write_vk(&vk, shelf)?;
+    watch.progress(1000);
+    let matrices = shelf.create("compiled matrices", |out| matrices.write(out))?;
+    Ok(Imported { facts, vk, matrices })
+}
+
+fn go_on(watch: &dyn Watch, permille: u16) -> Result<(), Failure> {
+    watch.progress(permille);
+    watch.stopped().map_or(Ok(()), Err)
+}
+
+fn matrix(error: &MatrixError) -> Failure {
+    failure::circuit(error.code(), error.to_string())
+}
+
+fn compile(r1cs: Digest, shelf: &Shelf) -> Result<Matrices, Failure> {
+    let map = shelf.map(r1cs, ".r1cs")?;
+    let r1cs = R1cs::parse(&map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
+    Matrices::from_r1cs(&r1cs).map_err(|error| matrix(&error))
+}
+
+fn check_wasm(
+    wasm: Digest,
+    zkey: &Zkey<'_>,
+    shelf: &Shelf,
+    (memory, fuel): (u64, u64),
+) -> Result<(), Failure> {
+    let map = shelf.map(wasm, ".wasm")?;
+    let limits = Limits {
+        fuel,
+        memory_bytes: usize::try_from(memory).unwrap_or(usize::MAX),
+    };
+    let calculator =
+        Calculator::new(&map, limits).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
+    let (expected, found) = (zkey.header.wires as usize, calculator.witness_size());
+    if expected == found {
+        return Ok(());
+    }
+    let detail = format!(
+        "the .wasm makes witnesses of {found} wires, the key has {expected}: they belong to different circuits"
+    );
+    Err(failure::circuit("circuit-mismatch", detail))
+}
+
+fn write_vk(vk: &VerifyingKey, shelf: &Shelf) -> Result<Digest, Failure> {
+    let json = vk
+        .to_json()
+        .to_json()
+        .map_err(|error| failure::circuit(error.code(), error.to_string()))?;
+    shelf.create("verification key", |out| out.write_all(json.as_bytes()))
+}
+
+fn facts(zkey: &Zkey<'_>, matrices: &Matrices) -> CircuitFacts {
+    let (setup, insecure) = setup(zkey);
+    let csr = |csr: Option<&proofkeep_groth16::matrices::Csr>| csr.map_or(0, |csr| csr.terms() as u64);
+    let terms = csr(Some(matrices.a())) + csr(Some(matrices.b())) + csr(matrices.c());
+    let header = zkey.header;
+    CircuitFacts {
+        constraints: matrices.constraints().unwrap_or(0).into(),
+        wires: header.wires.into(),
+        public: header.public,
+        domain_log2: header.log2,
+        key_bytes: key_bytes(KeyCounts {
+            wires: header.wires.into(),
+            public: header.public.into(),
+            domain: header.domain.into(),
+            terms,
+        }),
+        insecure,
+        setup: setup.to_string(),
+    }
+}
+
+/// Where the key comes from, and whether anyone can forge under it.
+fn setup(zkey: &Zkey<'_>) -> (serde_json::Value, bool) {
+    if zkey.is_unfinished() {
+        return (json!({"kind": "unfinished", "contributions": 0}), true);
+    }
+    let Some(section) = &zkey.contributions else {
+        return (json!({"kind": "unknown", "contributions": 0}), true);
+    };
+    if section.list.is_empty() {
+        // No contribution and yet γ₂ ≠ δ₂: whoever made it chose δ, as our own `setup --insecure` does.
+        return (json!({"kind": "insecure-local", "contributions": 0}), true);
+    }
+    let beacon = section
+        .list
+        .iter()
+        .any(|one| !matches!(one.kind, ContributionKind::Contribution));
+    let setup = json!({
+        "kind": "phase2",
+        "contributions": section.list.len(),
+        "circuit_hash": hex::encode(section.circuit_hash),
+        "beacon": beacon,
+    });
+    (setup, false)
+}

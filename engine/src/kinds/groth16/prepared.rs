@@ -1,0 +1,234 @@
+//! A checked witness that waits for its device, is proved there in pieces, and becomes a proof.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use proofkeep_groth16::field::ScalarBytes;
+use proofkeep_groth16::stages::{Piece as Part, PieceResult, ProveError, Prover};
+use proofkeep_groth16::vk::Encoding;
+use proofkeep_groth16::witness::Witness;
+use proofkeep_store::ids::Digest;
+use proofkeep_store::records::{Failure, FailureClass, Piece};
+use zeroize::Zeroizing;
+
+use super::failure;
+use super::key::ResidentKey;
+use crate::device::Threads;
+use crate::kinds::{Prepared, Proved, Watch};
+use crate::lease::Lease;
+use crate::params::Pinned;
+
+/// What each piece takes of a dense proof, in permille, in the order of [`Part::ALL`]: the MSM over G2 is the long one.
+const SHARES: [u16; 5] = [220, 130, 130, 110, 410];
+
+/// A witness, its key and the pieces there are. Nothing of it is shown.
+pub(super) struct Ready {
+    values: Zeroizing<Vec<ScalarBytes>>,
+    digest: Digest,
+    public: Vec<u8>,
+    key: Pinned<ResidentKey>,
+    threads: Threads,
+    pieces: Vec<PieceResult>,
+}
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ready")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ready {
+    pub fn new(
+        values: Zeroizing<Vec<ScalarBytes>>,
+        digest: Digest,
+        public: Vec<u8>,
+        key: Pinned<ResidentKey>,
+        threads: Threads,
+    ) -> Self {
+        Self {
+            values,
+            digest,
+            public,
+            key,
+            threads,
+            pieces: Vec::new(),
+        }
+    }
+
+    fn witness(&self) -> Result<Witness<'_>, Failure> {
+        Witness::new(&self.values)
+            .map_err(|error| Failure::new(FailureClass::InputInvalid, error.to_string()))
+    }
+}
+
+impl Prepared for Ready {
+    fn witness(&self) -> Digest {
+        self.digest
+    }
+
+    fn public(&self) -> &[u8] {
+        &self.public
+    }
+
+    fn key(&self) -> Digest {
+        self.key.digest
+    }
+
+    fn prove(
+        &mut self,
+        lease: &Lease,
+        known: &[Piece],
+        sink: &mut dyn FnMut(Piece),
+        watch: &dyn Watch,
+    ) -> Result<Proved, Failure> {
+        let reused = reusable(known);
+        let proved = Proved {
+            reused: reused.iter().map(|(piece, _)| piece.name.clone()).collect(),
+            saved_ms: reused.iter().map(|(piece, _)| piece.millis).sum(),
+        };
+        let known: Vec<PieceResult> = reused.into_iter().map(|(_, result)| result).collect();
+        let control = Slices::new(&known, watch);
+        let prover = Prover::new(&self.key.key, lease.backend());
+        let mut on_piece = |result: PieceResult, elapsed: Duration| {
+            control.finished(result.piece());
+            sink(Piece {
+                name: result.piece().name().to_owned(),
+                bytes: result.to_bytes(),
+                millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                attempt: 0,
+            });
+            control.edge()
+        };
+        let slices = |done: u64, total: u64| control.slice(done, total);
+        let pieces = prover
+            .prove_pieces(&self.witness()?, &known, &mut on_piece, &slices)
+            .map_err(|error: ProveError| failure::prove(&error, watch))?;
+        self.pieces = pieces;
+        Ok(proved)
+    }
+
+    fn finish(self: Box<Self>, watch: &dyn Watch) -> Result<Vec<u8>, Failure> {
+        watch.progress(0);
+        let prover = Prover::new(&self.key.key, self.threads.backend().clone());
+        let proof = prover
+            .assemble_random(&self.pieces)
+            .map_err(|error| failure::assemble(&error))?;
+        let bytes = proof.to_bytes(Encoding::Compressed);
+        super::verify_bytes(self.key.key.vk(), &self.public, &bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// The stored pieces that are points of the right group; the others are made again.
+fn reusable(known: &[Piece]) -> Vec<(&Piece, PieceResult)> {
+    let mut found: Vec<(&Piece, PieceResult)> = Vec::new();
+    for piece in known {
+        let part = Part::from_name(&piece.name);
+        let result = part.and_then(|part| PieceResult::from_bytes(part, &piece.bytes).ok());
+        if let Some(result) = result
+            && found.iter().all(|(_, other)| other.piece() != result.piece())
+        {
+            found.push((piece, result));
+        }
+    }
+    found
+}
+
+/// Turns slices of pieces into progress of the whole, and asks whether to stop.
+struct Slices<'w> {
+    /// Permille of what is finished, and the share of what is in work.
+    state: parking_lot::Mutex<(u16, Vec<Part>)>,
+    watch: &'w dyn Watch,
+}
+
+impl<'w> Slices<'w> {
+    fn new(known: &[PieceResult], watch: &'w dyn Watch) -> Self {
+        let missing: Vec<Part> = Part::ALL
+            .into_iter()
+            .filter(|part| known.iter().all(|known| known.piece() != *part))
+            .collect();
+        let done = 1000 - missing.iter().map(|part| share(*part)).sum::<u16>();
+        Self {
+            state: parking_lot::Mutex::new((done, missing)),
+            watch,
+        }
+    }
+
+    fn finished(&self, part: Part) {
+        let mut state = self.state.lock();
+        state.1.retain(|missing| *missing != part);
+        state.0 = 1000 - state.1.iter().map(|part| share(*part)).sum::<u16>();
+        self.watch.progress(state.0);
+    }
+
+    fn slice(&self, done: u64, total: u64) -> ControlFlow<()> {
+        let permille = {
+            let state = self.state.lock();
+            let share = state.1.first().map_or(0, |part| u64::from(share(*part)));
+            let within = (share * done.min(total)).checked_div(total).unwrap_or(0);
+            state
+                .0
+                .saturating_add(u16::try_from(within).unwrap_or(0))
+                .min(1000)
+        };
+        self.watch.progress(permille);
+        self.edge()
+    }
+
+    fn edge(&self) -> ControlFlow<()> {
+        if self.watch.stopped().is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+fn share(part: Part) -> u16 {
+    Part::ALL
+        .iter()
+        .position(|other| *other == part)
+        .map_or(0, |place| SHARES[place])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_the_whole() {
+        assert_eq!(SHARES.iter().sum::<u16>(), 1000);
+    }
+
+    #[test]
+    fn pieces_that_are_no_points_or_come_twice_are_not_reused() {
+        let generator = |name: &str, bytes: &[u8]| Piece {
+            name: name.to_owned(),
+            bytes: bytes.to_vec(),
+            millis: 7,
+            attempt: 1,
+        };
+        let point = hex::decode(
+            "97f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb",
+        )
+        .unwrap();
+        let known = [
+            generator("A", &point),
+            generator("A", &point),
+            generator("B2", &point),
+            generator("H", &[0; 48]),
+            generator("nothing", &point),
+            generator("L", &point),
+        ];
+        let found: Vec<_> = reusable(&known)
+            .iter()
+            .map(|(piece, _)| piece.name.clone())
+            .collect();
+        assert_eq!(found, ["A", "L"]);
+    }
+}

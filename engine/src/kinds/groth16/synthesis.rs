@@ -1,0 +1,247 @@
+//! The witness of one partition: read or calculated, then checked against the circuit.
+
+use proofkeep_formats::r1cs::R1cs;
+use proofkeep_formats::sym::Sym;
+use proofkeep_formats::wtns;
+use proofkeep_groth16::field::{ScalarBytes, scalar_from_bytes};
+use proofkeep_groth16::key::ProvingKey;
+use proofkeep_groth16::witness::{Witness, WitnessError};
+use proofkeep_store::ids::Digest;
+use proofkeep_store::records::{Failure, FailureClass};
+use proofkeep_witness::{Calculator, Limits};
+use zeroize::Zeroizing;
+
+use super::input::Input;
+use super::prepared::Ready;
+use super::{failure, key};
+use crate::kinds::{SynthTask, Watch};
+use crate::protocol::CircuitFiles;
+use crate::shelf::Shelf;
+
+/// Names of an unsatisfied constraint's signals that are shown.
+const NAMES_SHOWN: usize = 12;
+
+pub(super) fn synthesize(task: &SynthTask<'_>, watch: &dyn Watch) -> Result<Ready, Failure> {
+    let files = task.circuit.ok_or_else(|| {
+        Failure::coded(
+            FailureClass::ParamsMismatch,
+            "circuit-missing",
+            "a groth16 job names a circuit, this one has none",
+        )
+    })?;
+    let input = Input::of_request(task.request, task.partition)?;
+    let key = key::pin(files, task.shelf, task.keys, watch)?;
+    go_on(watch, 100)?;
+    let values = match input {
+        Input::Witness(digest) => from_wtns(digest, task.shelf)?,
+        Input::Json(digest) => calculate(digest, files, task, watch)?,
+    };
+    go_on(watch, 700)?;
+    if task.recheck {
+        recheck_files(&key.digest, task.shelf, watch)?;
+    }
+    check(&values, &key.key, files, task, watch)?;
+    let vk_public = key.key.vk().public();
+    let public = values.get(1..=vk_public).unwrap_or(&[]).as_flattened().to_vec();
+    let digest = Digest::of(values.as_flattened());
+    go_on(watch, 1000)?;
+    Ok(Ready::new(values, digest, public, key, task.threads.clone()))
+}
+
+fn go_on(watch: &dyn Watch, permille: u16) -> Result<(), Failure> {
+    watch.progress(permille);
+    watch.stopped().map_or(Ok(()), Err)
+}
+
+fn from_wtns(digest: Digest, shelf: &Shelf) -> Result<Zeroizing<Vec<ScalarBytes>>, Failure> {
+    let map = shelf.map(digest, "witness")?;
+    let witness = wtns::Witness::parse(&map).map_err(|error| failure::input(&error))?;
+    Ok(Zeroizing::new(witness.values().to_vec()))
+}
+
+fn calculate(
+    digest: Digest,
+    files: &CircuitFiles,
+    task: &SynthTask<'_>,
+    watch: &dyn Watch,
+) -> Result<Zeroizing<Vec<ScalarBytes>>, Failure> {
+    let wasm = files.wasm.map(Digest).ok_or_else(|| {
+        Failure::coded(
+            FailureClass::InputInvalid,
+            "wasm-missing",
+            "the circuit has no .wasm, so no witness can be made from an input; register it with one, or send a witness",
+        )
+    })?;
+    let (memory_bytes, fuel) = task.wasm;
+    let limits = Limits {
+        fuel,
+        memory_bytes: usize::try_from(memory_bytes).unwrap_or(usize::MAX),
+    };
+    let wasm = task.shelf.map(wasm, ".wasm")?;
+    let input = task.shelf.map(digest, "input")?;
+    let mut calculator = Calculator::new(&wasm, limits).map_err(|error| failure::calculator(&error))?;
+    if let Some(sym) = files.sym.map(Digest) {
+        let sym = task.shelf.map(sym, ".sym")?;
+        calculator = calculator
+            .with_sym(&sym)
+            .map_err(|error| failure::calculator(&error))?;
+    }
+    go_on(watch, 200)?;
+    let values = alive(watch, || calculator.calculate(&input));
+    values
+        .map(Zeroizing::new)
+        .map_err(|error| failure::calculator(&error))
+}
+
+/// Runs the calculator while another thread shows that the process lives. Its fuel ends it, so it can't hide a hang.
+fn alive<T>(watch: &dyn Watch, work: impl FnOnce() -> T) -> T {
+    let (ended, beats) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            use std::sync::mpsc::RecvTimeoutError::Timeout;
+            while beats.recv_timeout(std::time::Duration::from_secs(2)) == Err(Timeout) {
+                watch.progress(200);
+            }
+        });
+        let result = work();
+        drop(ended);
+        result
+    })
+}
+
+/// Length, range and constraints; on another path when the last proof was invalid.
+fn check(
+    values: &[ScalarBytes],
+    key: &ProvingKey,
+    files: &CircuitFiles,
+    task: &SynthTask<'_>,
+    watch: &dyn Watch,
+) -> Result<(), Failure> {
+    let wires = key.matrices().wires() as usize;
+    if values.len() != wires {
+        let detail = format!(
+            "the witness has {} values, the circuit has {wires} wires: it was made for another circuit",
+            values.len()
+        );
+        return Err(Failure::coded(
+            FailureClass::InputInvalid,
+            "witness-length",
+            detail,
+        ));
+    }
+    let witness = Witness::new(values).map_err(|error| {
+        let code = match error {
+            WitnessError::NoConstant => "bad-witness",
+            WitnessError::NonCanonical { .. } => "non-canonical",
+        };
+        Failure::coded(FailureClass::InputInvalid, code, error.to_string())
+    })?;
+    let broken = task
+        .threads
+        .run(|| key.matrices().first_unsatisfied(&witness))
+        .flatten();
+    go_on(watch, 900)?;
+    let broken = match (broken, files.r1cs, task.recheck) {
+        (None, Some(r1cs), true) => slowly(values, Digest(r1cs), task.shelf, watch)?,
+        (broken, ..) => broken,
+    };
+    broken.map_or(Ok(()), |constraint| {
+        Err(unsatisfied(constraint, files, task.shelf))
+    })
+}
+
+/// Every constraint again, one after another, straight from the `.r1cs`: shares nothing with the compiled matrices.
+fn slowly(
+    values: &[ScalarBytes],
+    r1cs: Digest,
+    shelf: &Shelf,
+    watch: &dyn Watch,
+) -> Result<Option<usize>, Failure> {
+    let map = shelf.map(r1cs, ".r1cs")?;
+    let r1cs = R1cs::parse(&map).map_err(|error| failure::input(&error))?;
+    for (number, constraint) in r1cs.constraints().enumerate() {
+        let [a, b, c] = constraint
+            .map_err(|error| failure::input(&error))?
+            .map(|combination| {
+                combination
+                    .iter()
+                    .fold(Some(blstrs::Scalar::from(0u64)), |sum, (wire, coefficient)| {
+                        let value = values.get(wire as usize).and_then(scalar_from_bytes)?;
+                        Some(sum? + scalar_from_bytes(coefficient)? * value)
+                    })
+            });
+        match (a, b, c) {
+            (Some(a), Some(b), Some(c)) if a * b == c => {}
+            _ => return Ok(Some(number)),
+        }
+        if number % 4096 == 0 {
+            go_on(watch, 950)?;
+        }
+    }
+    Ok(None)
+}
+
+/// After an invalid proof: are the key's bytes still those that were imported?
+fn recheck_files(zkey: &Digest, shelf: &Shelf, watch: &dyn Watch) -> Result<(), Failure> {
+    use sha2::Digest as _;
+    let map = shelf.map(*zkey, ".zkey")?;
+    let mut hash = sha2::Sha256::new();
+    for chunk in map.chunks(64 << 20) {
+        hash.update(chunk);
+        go_on(watch, 800)?;
+    }
+    let found = Digest(hash.finalize().into());
+    if found == *zkey {
+        return Ok(());
+    }
+    let detail = format!(
+        "the proving key {zkey} on disk has other bytes now (digest {found}): the disk damaged it; upload it again"
+    );
+    Err(Failure::coded(
+        FailureClass::ParamsMismatch,
+        "zkey-damaged",
+        detail,
+    ))
+}
+
+/// Names the constraint and, where the circuit's files tell, its signals. Never their values.
+fn unsatisfied(constraint: usize, files: &CircuitFiles, shelf: &Shelf) -> Failure {
+    let names = signal_names(constraint, files, shelf).unwrap_or_default();
+    let signals = match names.len() {
+        0 => String::new(),
+        count if count > NAMES_SHOWN => {
+            format!(
+                "; its signals: {} and {} more",
+                names[..NAMES_SHOWN].join(", "),
+                count - NAMES_SHOWN
+            )
+        }
+        _ => format!("; its signals: {}", names.join(", ")),
+    };
+    Failure::new(
+        FailureClass::Unsatisfied,
+        format!(
+            "the witness does not satisfy constraint {constraint} of the circuit (counted from 0){signals}"
+        ),
+    )
+}
+
+fn signal_names(constraint: usize, files: &CircuitFiles, shelf: &Shelf) -> Option<Vec<String>> {
+    let r1cs = shelf.map(Digest(files.r1cs?), ".r1cs").ok()?;
+    let sym = shelf.map(Digest(files.sym?), ".sym").ok()?;
+    let (r1cs, sym) = (R1cs::parse(&r1cs).ok()?, Sym::parse(&sym).ok()?);
+    let combinations = r1cs.constraints().nth(constraint)?.ok()?;
+    let mut wires: Vec<u32> = combinations
+        .iter()
+        .flat_map(|combination| combination.iter().map(|(wire, _)| wire))
+        .collect();
+    wires.sort_unstable();
+    wires.dedup();
+    Some(
+        wires
+            .iter()
+            .filter_map(|wire| sym.names(*wire).next())
+            .map(str::to_owned)
+            .collect(),
+    )
+}

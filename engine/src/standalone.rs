@@ -1,0 +1,131 @@
+//! A proof without a daemon: for the command line's `groth16 prove` and for benches.
+//!
+//! This is the one place besides a decoded `Prove` frame that makes a lease; the supervisor and the worker process
+//! never name it.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+use proofkeep_formats::r1cs::R1cs;
+use proofkeep_formats::wtns;
+use proofkeep_groth16::bases::KeyBytes;
+use proofkeep_groth16::check::check_circuit;
+use proofkeep_groth16::control::Control;
+use proofkeep_groth16::key::ProvingKey;
+use proofkeep_groth16::matrices::Matrices;
+use proofkeep_groth16::proof::Proof;
+use proofkeep_groth16::stages::{PieceResult, Prover};
+use proofkeep_groth16::verify::verify;
+use proofkeep_groth16::vk::VerifyingKey;
+use proofkeep_groth16::witness::Witness;
+use proofkeep_store::records::{Failure, FailureClass};
+
+use crate::device;
+use crate::lease::Lease;
+use crate::protocol::WireToken;
+use crate::shelf::{io_failure, map_file};
+
+/// A proof and what it is about.
+#[derive(Debug)]
+pub struct Proved {
+    /// The proof, verified.
+    pub proof: Proof,
+    /// The public signals, little-endian.
+    pub public: Vec<[u8; 32]>,
+    /// The key that verifies it.
+    pub vk: VerifyingKey,
+}
+
+/// A key that is loaded, on a device that is leased until this is dropped.
+pub struct Local {
+    key: ProvingKey,
+    lease: Lease,
+}
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Local {
+    /// Loads a key and opens the processor with that many threads. With the `.r1cs`, it must be the key's, and a bad
+    /// witness is found before it is proved.
+    ///
+    /// # Errors
+    /// `params_mismatch` when a file can't be used, `device_error` when the system refuses.
+    pub fn open(zkey: &Path, r1cs: Option<&Path>, threads: u32) -> Result<Self, Failure> {
+        let unusable =
+            |code: &str, detail: String| Failure::coded(FailureClass::ParamsMismatch, code, detail);
+        let matrices = match r1cs {
+            Some(path) => {
+                let map = map(path)?;
+                let r1cs = R1cs::parse(&map).map_err(|error| unusable(error.code(), error.to_string()))?;
+                let matrices =
+                    Matrices::from_r1cs(&r1cs).map_err(|error| unusable(error.code(), error.to_string()))?;
+                Some(Arc::new(matrices))
+            }
+            None => None,
+        };
+        let file = map(zkey)?;
+        if let Some(matrices) = &matrices {
+            let parsed = proofkeep_formats::zkey::Zkey::parse(&file)
+                .map_err(|error| unusable(error.code(), error.to_string()))?;
+            check_circuit(&parsed, matrices).map_err(|error| unusable(error.code(), error.to_string()))?;
+        }
+        let bytes: KeyBytes = Arc::new(file);
+        let key = ProvingKey::from_zkey(bytes, matrices)
+            .map_err(|error| unusable(error.code(), error.to_string()))?;
+        let device = device::open("cpu:0", threads)
+            .map_err(|error| Failure::new(FailureClass::DeviceUnavailable, error.to_string()))?;
+        // Nobody waits to hear how this lease ends.
+        let lease = Lease::new(WireToken { boot: 0, grant: 0 }, device, Box::new(|_| {}));
+        Ok(Self { key, lease })
+    }
+
+    /// Proves a witness (`.wtns`) and verifies the proof. `progress` hears, in permille of each piece, that work goes
+    /// on, and may stop it.
+    ///
+    /// # Errors
+    /// `input_invalid`, `unsatisfied`, `invalid_proof`; `cancelled` when stopped.
+    pub fn prove(&self, witness: &[u8], progress: &dyn Control) -> Result<Proved, Failure> {
+        let input = |code: &str, detail: String| Failure::coded(FailureClass::InputInvalid, code, detail);
+        let witness =
+            wtns::Witness::parse(witness).map_err(|error| input(error.code(), error.to_string()))?;
+        let witness = Witness::from(witness);
+        let prover = Prover::new(&self.key, self.lease.backend());
+        let mut pieces: Vec<PieceResult> = Vec::new();
+        let mut on_piece = |piece, _| {
+            pieces.push(piece);
+            ControlFlow::Continue(())
+        };
+        prover
+            .prove_pieces(&witness, &[], &mut on_piece, progress)
+            .map_err(|error| {
+                let class = match error.code() {
+                    "unsatisfied" => FailureClass::Unsatisfied,
+                    "stopped" => FailureClass::Cancelled,
+                    _ => FailureClass::InputInvalid,
+                };
+                Failure::coded(class, error.code(), error.to_string())
+            })?;
+        let invalid = |detail: String| Failure::new(FailureClass::InvalidProof, detail);
+        let proof = prover
+            .assemble_random(&pieces)
+            .map_err(|error| invalid(error.to_string()))?;
+        let vk = self.key.vk().clone();
+        let public = witness.public(vk.public()).to_vec();
+        verify(&vk, &public, &proof).map_err(|error| invalid(error.to_string()))?;
+        Ok(Proved { proof, public, vk })
+    }
+}
+
+fn map(path: &Path) -> Result<Mmap, Failure> {
+    let open = File::open(path).and_then(|file| map_file(&file));
+    open.map_err(|error| io_failure(&format!("opening {}", path.display()), &error))
+}

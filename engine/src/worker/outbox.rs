@@ -1,0 +1,57 @@
+//! Words to the daemon: queued by any thread, written by one, in order.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use parking_lot::Mutex;
+
+use crate::protocol::{self, FromWorker};
+
+/// The queue. What was said before [`finish`](Self::finish) is written before it returns.
+pub(super) struct Outbox {
+    queue: Mutex<Option<Sender<FromWorker>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Outbox {
+    /// Starts the thread that writes.
+    pub fn start(to: UnixStream) -> std::io::Result<Arc<Self>> {
+        let (queue, words) = channel();
+        let writer = Builder::new()
+            .name("words".to_owned())
+            .spawn(move || write(to, &words))?;
+        Ok(Arc::new(Self {
+            queue: Mutex::new(Some(queue)),
+            writer: Mutex::new(Some(writer)),
+        }))
+    }
+
+    /// Queues a word. After the daemon is gone it is dropped.
+    pub fn say(&self, word: FromWorker) {
+        if let Some(queue) = self.queue.lock().as_ref() {
+            // The reading thread sees the same end of the socket and ends the process.
+            let _ = queue.send(word);
+        }
+    }
+
+    /// Writes what is queued; later words are dropped.
+    pub fn finish(&self) {
+        self.queue.lock().take();
+        if let Some(writer) = self.writer.lock().take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn write(mut to: UnixStream, words: &Receiver<FromWorker>) {
+    for word in words {
+        if let Err(error) = protocol::write(&mut to, &word) {
+            tracing::warn!(%error, "a word to the daemon was not sent");
+            // Half a frame may be out: the daemon must see an end, not wait for the rest.
+            let _ = to.shutdown(std::net::Shutdown::Both);
+            return;
+        }
+    }
+}
