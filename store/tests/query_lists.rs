@@ -204,6 +204,16 @@ fn one_job_is_shown_whole() {
 }
 
 #[test]
+fn what_is_left_is_estimated_from_what_is_proved() {
+    let world = busy_world();
+    // Six partitions, one proved in 900 ms; five are left for two slots.
+    let detail = query::job(&world.view, RUNNING).unwrap().unwrap();
+    assert_eq!(detail.remaining_ms, Some(3 * 900));
+    let queued = query::job(&world.view, QUEUED).unwrap().unwrap();
+    assert_eq!(queued.remaining_ms, None);
+}
+
+#[test]
 fn attempts_and_lives_are_kept_in_order() {
     let mut world = World::new();
     let job = world.submit(1);

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::reason::ready_of_job;
-use super::{Counted, WaitReason, count_keys, number_at, schedule, wait_reason};
+use super::{Counted, WaitReason, count_keys, estimate, number_at, schedule, wait_reason};
 use crate::codec::{self, Record};
 use crate::ids::{JobNumber, Millis};
 use crate::keys::{self, Family};
@@ -58,6 +58,8 @@ pub struct JobDetail {
     pub queue: Option<QueuePlace>,
     /// Why it waits, as far as the store knows.
     pub reason: Option<WaitReason>,
+    /// Milliseconds until its last partition is proved, estimated from those that are.
+    pub remaining_ms: Option<u64>,
 }
 
 /// A partition with what was tried.
@@ -131,12 +133,14 @@ pub fn job(view: &dyn View, number: JobNumber) -> Result<Option<JobDetail>, Read
         schedule::queue(view)?,
         &schedule::devices(view)?,
     )?;
+    let remaining_ms = estimate::remaining_ms(view, &job)?;
     Ok(Some(JobDetail {
         job,
         summary,
         generation,
         queue,
         reason,
+        remaining_ms,
     }))
 }
 

@@ -9,6 +9,7 @@ mod circuits;
 mod counters;
 mod cursor;
 mod cuzk;
+mod estimate;
 mod events;
 mod job;
 mod jobs;
