@@ -1,0 +1,381 @@
+//! The accounts themselves: pure, so that the scheduler can try a decision on a copy.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proofkeep_store::ids::{Digest, JobNumber, ProcessId};
+
+/// What a ticket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TicketFor {
+    /// An attempt, from its synthesis until its witness and working set are gone.
+    Attempt {
+        /// Whose.
+        job: JobNumber,
+        /// Which partition.
+        partition: u32,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// The import of a circuit.
+    Import(Digest),
+}
+
+/// A ticket that somebody wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// For what.
+    pub of: TicketFor,
+    /// In which process.
+    pub process: ProcessId,
+    /// Bytes, the key not included.
+    pub bytes: u64,
+    /// The key that it pins, with its size.
+    pub key: Option<(Digest, u64)>,
+}
+
+/// There is no room now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// Bytes that are missing.
+    pub by: u64,
+    /// It would not fit into an empty budget either.
+    pub never: bool,
+}
+
+/// A key as the accounts see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyState {
+    /// Bytes it counts for: what was announced or what is resident, whichever is more.
+    pub bytes: u64,
+    /// Tickets that pin it.
+    pub pins: u32,
+    /// Processes that have it resident.
+    pub resident: BTreeSet<ProcessId>,
+    /// It was asked to go.
+    pub evicting: bool,
+}
+
+/// Tickets in force and resident keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accounts {
+    budget: u64,
+    tickets: BTreeMap<TicketFor, Ask>,
+    keys: BTreeMap<Digest, KeyState>,
+    peak: u64,
+}
+
+impl Accounts {
+    /// Empty accounts over `budget` bytes.
+    #[must_use]
+    pub fn new(budget: u64) -> Self {
+        Self {
+            budget,
+            tickets: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            peak: 0,
+        }
+    }
+
+    /// Bytes there are.
+    #[must_use]
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Bytes that tickets and keys count for.
+    #[must_use]
+    pub fn reserved(&self) -> u64 {
+        let tickets: u64 = self.tickets.values().map(|ask| ask.bytes).sum();
+        let keys: u64 = self.keys.values().map(|key| key.bytes).sum();
+        tickets.saturating_add(keys)
+    }
+
+    /// The most that was ever reserved.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// Bytes that may still be granted.
+    #[must_use]
+    pub fn free(&self) -> u64 {
+        self.budget.saturating_sub(self.reserved())
+    }
+
+    /// The keys that count.
+    #[must_use]
+    pub fn keys(&self) -> &BTreeMap<Digest, KeyState> {
+        &self.keys
+    }
+
+    /// The tickets in force.
+    pub fn tickets(&self) -> impl Iterator<Item = &Ask> {
+        self.tickets.values()
+    }
+
+    /// The ticket for `of`, if it is in force.
+    #[must_use]
+    pub fn ticket(&self, of: TicketFor) -> Option<&Ask> {
+        self.tickets.get(&of)
+    }
+
+    /// Bytes that the ask would add: a key that counts already costs nothing more.
+    fn cost(&self, ask: &Ask) -> u64 {
+        let key = match ask.key {
+            Some((circuit, bytes)) if !self.keys.contains_key(&circuit) => bytes,
+            _ => 0,
+        };
+        ask.bytes.saturating_add(key)
+    }
+
+    /// Asks for a ticket; one that is in force already is granted as it is, since tickets never grow.
+    ///
+    /// # Errors
+    /// When there isn't room; nothing changed then.
+    pub fn ask(&mut self, ask: &Ask) -> Result<(), Short> {
+        if self.tickets.contains_key(&ask.of) {
+            return Ok(());
+        }
+        let cost = self.cost(ask);
+        if cost > self.free() {
+            let alone = ask.bytes.saturating_add(ask.key.map_or(0, |(_, bytes)| bytes));
+            return Err(Short {
+                by: cost - self.free(),
+                never: alone > self.budget,
+            });
+        }
+        if let Some((circuit, bytes)) = ask.key {
+            let key = self.keys.entry(circuit).or_insert(KeyState {
+                bytes,
+                ..KeyState::default()
+            });
+            key.pins += 1;
+            key.evicting = false;
+        }
+        self.tickets.insert(ask.of, *ask);
+        self.peak = self.peak.max(self.reserved());
+        assert!(
+            self.reserved() <= self.budget,
+            "a ticket was granted beyond the memory budget"
+        );
+        Ok(())
+    }
+
+    /// Ends a ticket.
+    pub fn end(&mut self, of: TicketFor) {
+        if let Some(ask) = self.tickets.remove(&of)
+            && let Some((circuit, _)) = ask.key
+        {
+            if let Some(key) = self.keys.get_mut(&circuit) {
+                key.pins -= 1;
+            }
+            self.forget(circuit);
+        }
+    }
+
+    /// A process has so many bytes of a key resident; 0: none any more.
+    pub fn key(&mut self, process: ProcessId, circuit: Digest, bytes: u64) {
+        if bytes == 0 {
+            if let Some(key) = self.keys.get_mut(&circuit) {
+                key.resident.remove(&process);
+            }
+            return self.forget(circuit);
+        }
+        let key = self.keys.entry(circuit).or_default();
+        key.bytes = key.bytes.max(bytes);
+        key.resident.insert(process);
+        self.peak = self.peak.max(self.reserved());
+    }
+
+    /// A key was asked to go.
+    pub fn evicting(&mut self, circuit: Digest) {
+        if let Some(key) = self.keys.get_mut(&circuit) {
+            key.evicting = true;
+        }
+    }
+
+    /// A process is gone.
+    pub fn process_gone(&mut self, process: ProcessId) {
+        let tickets: Vec<TicketFor> = self
+            .tickets
+            .values()
+            .filter(|ask| ask.process == process)
+            .map(|ask| ask.of)
+            .collect();
+        for of in tickets {
+            self.end(of);
+        }
+        let circuits: Vec<Digest> = self.keys.keys().copied().collect();
+        for circuit in circuits {
+            self.key(process, circuit, 0);
+        }
+    }
+
+    /// Keys that nobody pins, the largest first, those that are going already left out.
+    #[must_use]
+    pub fn idle_keys(&self) -> Vec<(Digest, u64)> {
+        let mut idle: Vec<(Digest, u64)> = self
+            .keys
+            .iter()
+            .filter(|(_, key)| key.pins == 0 && !key.evicting)
+            .map(|(circuit, key)| (*circuit, key.bytes))
+            .collect();
+        idle.sort_by_key(|(circuit, bytes)| (std::cmp::Reverse(*bytes), *circuit));
+        idle
+    }
+
+    /// Bytes that come back by themselves: keys on their way out.
+    #[must_use]
+    pub fn coming_back(&self) -> u64 {
+        self.keys
+            .values()
+            .filter(|key| key.pins == 0 && key.evicting)
+            .map(|key| key.bytes)
+            .sum()
+    }
+
+    /// A key that is neither pinned nor resident doesn't count.
+    fn forget(&mut self, circuit: Digest) {
+        if self
+            .keys
+            .get(&circuit)
+            .is_some_and(|key| key.pins == 0 && key.resident.is_empty())
+        {
+            self.keys.remove(&circuit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use proofkeep_store::ids::BootNumber;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn process(spawn: u64) -> ProcessId {
+        ProcessId {
+            boot: BootNumber(1),
+            spawn,
+        }
+    }
+
+    fn ask(job: u64, spawn: u64, bytes: u64, key: Option<(u8, u64)>) -> Ask {
+        Ask {
+            of: TicketFor::Attempt {
+                job: JobNumber(job),
+                partition: 0,
+                attempt: 1,
+            },
+            process: process(spawn),
+            bytes,
+            key: key.map(|(name, bytes)| (Digest([name; 32]), bytes)),
+        }
+    }
+
+    #[test]
+    fn a_key_counts_once_and_stays_until_it_is_evicted() {
+        let mut accounts = Accounts::new(1000);
+        accounts.ask(&ask(1, 1, 100, Some((7, 500)))).unwrap();
+        accounts.ask(&ask(2, 2, 100, Some((7, 500)))).unwrap();
+        assert_eq!(accounts.reserved(), 700);
+        accounts.key(process(1), Digest([7; 32]), 500);
+        accounts.end(ask(1, 1, 0, None).of);
+        accounts.end(ask(2, 1, 0, None).of);
+        assert_eq!(accounts.reserved(), 500);
+        assert_eq!(accounts.idle_keys(), vec![(Digest([7; 32]), 500)]);
+        accounts.evicting(Digest([7; 32]));
+        assert_eq!((accounts.idle_keys().len(), accounts.coming_back()), (0, 500));
+        accounts.key(process(1), Digest([7; 32]), 0);
+        assert_eq!(accounts.reserved(), 0);
+    }
+
+    #[test]
+    fn too_much_is_refused_and_said_to_be_forever_when_it_is() {
+        let mut accounts = Accounts::new(1000);
+        accounts.ask(&ask(1, 1, 900, None)).unwrap();
+        assert_eq!(
+            accounts.ask(&ask(2, 1, 200, None)),
+            Err(Short {
+                by: 100,
+                never: false
+            })
+        );
+        assert_eq!(
+            accounts.ask(&ask(3, 1, 600, Some((1, 600)))),
+            Err(Short {
+                by: 1100,
+                never: true
+            })
+        );
+        accounts.process_gone(process(1));
+        assert_eq!(accounts.reserved(), 0);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Ask(Ask),
+        End(u64),
+        Key(u64, u8, u64),
+        Evict(u8),
+        Gone(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..12u64, 1..4u64, 0..400u64, proptest::option::of(0..3u8)).prop_map(
+                |(job, spawn, bytes, key)| {
+                    Step::Ask(ask(
+                        job,
+                        spawn,
+                        bytes,
+                        key.map(|key| (key, 100 * (1 + u64::from(key)))),
+                    ))
+                }
+            ),
+            (0..12u64).prop_map(Step::End),
+            (1..4u64, 0..3u8, any::<bool>()).prop_map(|(spawn, key, there)| Step::Key(
+                spawn,
+                key,
+                if there { 100 * (1 + u64::from(key)) } else { 0 }
+            )),
+            (0..3u8).prop_map(Step::Evict),
+            (1..4u64).prop_map(Step::Gone),
+        ]
+    }
+
+    proptest! {
+        /// Whatever happens, grants stay within the budget, pins are counted right, and when all processes are gone
+        /// nothing is left.
+        #[test]
+        fn the_books_balance(steps in proptest::collection::vec(step(), 1..200)) {
+            let mut accounts = Accounts::new(1000);
+            for step in steps {
+                match step {
+                    Step::Ask(ask) => {
+                        let before = accounts.clone();
+                        if accounts.ask(&ask).is_err() {
+                            prop_assert_eq!(&before, &accounts);
+                        } else if before.ticket(ask.of).is_none() {
+                            prop_assert!(accounts.reserved() <= 1000);
+                        }
+                    }
+                    Step::End(job) => accounts.end(ask(job, 1, 0, None).of),
+                    Step::Key(spawn, key, bytes) => accounts.key(process(spawn), Digest([key; 32]), bytes),
+                    Step::Evict(key) => accounts.evicting(Digest([key; 32])),
+                    Step::Gone(spawn) => accounts.process_gone(process(spawn)),
+                }
+                for (circuit, key) in accounts.keys() {
+                    let pins = accounts.tickets().filter(|ask| ask.key.is_some_and(|(other, _)| other == *circuit)).count();
+                    prop_assert_eq!(pins, key.pins as usize);
+                    prop_assert!(key.pins > 0 || !key.resident.is_empty());
+                }
+            }
+            for spawn in 1..4 {
+                accounts.process_gone(process(spawn));
+            }
+            prop_assert_eq!(accounts.reserved(), 0);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! From what is to what is next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proofkeep_store::ids::{Digest, ProcessId};
+use proofkeep_store::records::{Failure, FailureClass, PartitionState, Priority};
+
+use super::{Decision, DeviceNow, OpenNow, ReadyNow, Snapshot, ticket_of};
+use crate::budget::{Accounts, Ask, TicketFor};
+
+/// Everything that is to be done now, in the order in which it is to be done.
+#[must_use]
+pub fn decide(now: &Snapshot, accounts: &Accounts) -> Vec<Decision> {
+    let mut plan = Plan::new(now, accounts.clone());
+    plan.timers();
+    plan.stop_stopping();
+    if !now.stopping {
+        plan.device_slots();
+        plan.imports();
+        if !now.paused {
+            plan.syntheses();
+        }
+        plan.checks();
+    }
+    plan.decisions
+        .extend(now.prune.iter().copied().map(Decision::Prune));
+    plan.decisions
+}
+
+struct Plan<'a> {
+    now: &'a Snapshot,
+    /// A copy on which tickets are tried.
+    accounts: Accounts,
+    decisions: Vec<Decision>,
+    /// Devices kept free for a partition that must run alone.
+    reserved: BTreeSet<&'a str>,
+    /// Syntheses decided on here, by process.
+    started: BTreeMap<ProcessId, Vec<bool>>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(now: &'a Snapshot, accounts: Accounts) -> Self {
+        Self {
+            now,
+            accounts,
+            decisions: Vec::new(),
+            reserved: BTreeSet::new(),
+            started: BTreeMap::new(),
+        }
+    }
+
+    fn timers(&mut self) {
+        let now = self.now;
+        self.decisions
+            .extend(now.expired.iter().copied().map(Decision::Expire));
+        self.decisions.extend(
+            now.doomed
+                .iter()
+                .cloned()
+                .map(|(job, failure)| Decision::FailJob(job, failure)),
+        );
+        self.decisions.extend(now.due.iter().copied().map(Decision::Wake));
+        let over = now.devices.iter().filter(|device| device.resume);
+        self.decisions
+            .extend(over.map(|device| Decision::Resume(device.name.clone())));
+    }
+
+    /// Whatever still works for a job that stops is asked to end.
+    fn stop_stopping(&mut self) {
+        for open in self.now.open.iter().filter(|open| open.stopping && !open.asked) {
+            let Some(token) = open.token else { continue };
+            let failure = Failure::new(
+                FailureClass::Cancelled,
+                "the job was stopped before it was proved",
+            );
+            self.decisions.push(Decision::Stop {
+                process: open.process,
+                token,
+                failure,
+            });
+        }
+    }
+
+    /// Free slots go to the most urgent witness that waits in their device's process. A critical one that finds none
+    /// takes that of the least urgent.
+    fn device_slots(&mut self) {
+        for device in &self.now.devices {
+            let Some(process) = device.process else { continue };
+            let mut waiting: Vec<&OpenNow> = self.of(process, PartitionState::Synthesized).collect();
+            waiting.retain(|open| !open.stopping);
+            waiting.sort_by_key(|open| order(open));
+            let mut waiting = waiting.into_iter();
+            for (worker, open) in device.idle.iter().zip(waiting.by_ref()) {
+                let (attempt, worker) = (open.attempt, *worker);
+                self.decisions.push(Decision::GpuStart {
+                    attempt,
+                    worker,
+                    process,
+                });
+            }
+            self.preempt(
+                process,
+                waiting.filter(|open| open.priority == Priority::Critical).count(),
+            );
+        }
+    }
+
+    fn preempt(&mut self, process: ProcessId, wanted: usize) {
+        let mut proving: Vec<&OpenNow> = self.of(process, PartitionState::Proving).collect();
+        let going = proving.iter().filter(|open| open.asked).count();
+        proving.retain(|open| !open.asked && !open.stopping && open.priority < Priority::Critical);
+        proving.sort_by_key(|open| std::cmp::Reverse(order(open)));
+        for open in proving.into_iter().take(wanted.saturating_sub(going)) {
+            let Some(token) = open.token else { continue };
+            let failure = Failure::new(
+                FailureClass::Preempted,
+                "a critical partition took its device slot",
+            );
+            self.decisions.push(Decision::Stop {
+                process,
+                token,
+                failure,
+            });
+        }
+    }
+
+    /// One import a process at a time; they come before syntheses, since jobs wait for them.
+    fn imports(&mut self) {
+        let mut free: Vec<ProcessId> = self
+            .now
+            .devices
+            .iter()
+            .filter_map(|device| device.process)
+            .filter(|process| !self.now.importing.contains(process) && !self.has_loner(*process))
+            .collect();
+        for import in &self.now.imports {
+            let Some(process) = free.pop() else { break };
+            let of = TicketFor::Import(import.circuit);
+            // More than there is at all would wait for ever; the import maps its files and lives with less.
+            let bytes = import.bytes.min(self.accounts.budget());
+            let ask = Ask {
+                of,
+                process,
+                bytes,
+                key: None,
+            };
+            if let Err(short) = self.accounts.ask(&ask) {
+                self.make_room(short.by, Priority::Normal, None);
+                break;
+            }
+            self.decisions.push(Decision::ImportStart {
+                circuit: import.circuit,
+                ask,
+            });
+        }
+    }
+
+    /// From the head of the queue on, until there is no room: who lacks memory is waited for, who lacks a device is
+    /// passed over.
+    fn syntheses(&mut self) {
+        for ready in &self.now.ready {
+            let Some(device) = self.device_for(ready) else {
+                continue;
+            };
+            let Some(process) = device.process else { continue };
+            let ask = ready.ask(process);
+            match self.accounts.ask(&ask) {
+                Ok(()) => {
+                    self.started.entry(process).or_default().push(ready.alone);
+                    let (job, partition) = (ready.job, ready.partition);
+                    self.decisions.push(Decision::SynthStart { job, partition, ask });
+                }
+                // The budget was made smaller since it was submitted: it waits for a larger one, alone.
+                Err(short) if short.never => {}
+                Err(short) => {
+                    self.make_room(short.by, ready.priority, ready.key.map(|(circuit, _)| circuit));
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The device with the most room, one that didn't fail this partition if there is one. A partition that must run
+    /// alone reserves a device until it is empty.
+    fn device_for(&mut self, ready: &ReadyNow) -> Option<&'a DeviceNow> {
+        let up = |device: &&DeviceNow| device.process.is_some();
+        let mut devices: Vec<&'a DeviceNow> = self.now.devices.iter().filter(up).collect();
+        devices.sort_by_key(|device| {
+            let avoided = ready.avoid_device.as_deref() == Some(device.name.as_str());
+            (avoided, std::cmp::Reverse(self.room(device)), device.name.clone())
+        });
+        if ready.alone {
+            // One that is reserved already waits for another loner.
+            let device = devices
+                .into_iter()
+                .find(|device| !self.reserved.contains(device.name.as_str()))?;
+            self.reserved.insert(&device.name);
+            return Some(device).filter(|device| self.is_empty(device));
+        }
+        devices.into_iter().find(|device| {
+            let process = device.process.is_some_and(|process| !self.has_loner(process));
+            process && !self.reserved.contains(device.name.as_str()) && self.room(device) > 0
+        })
+    }
+
+    /// Partitions that may still be put ahead of a device.
+    fn room(&self, device: &DeviceNow) -> u32 {
+        let Some(process) = device.process else { return 0 };
+        let ahead = self.now.open.iter().filter(|open| {
+            let state = matches!(
+                open.state,
+                PartitionState::Synthesizing | PartitionState::Synthesized
+            );
+            open.process == process && state
+        });
+        let started = self.started.get(&process).map_or(0, Vec::len);
+        let ahead = u32::try_from(ahead.count() + started).unwrap_or(u32::MAX);
+        (2 * device.slots).saturating_sub(ahead)
+    }
+
+    fn is_empty(&self, device: &DeviceNow) -> bool {
+        let Some(process) = device.process else {
+            return false;
+        };
+        !self.started.contains_key(&process)
+            && !self.now.importing.contains(&process)
+            && !self.now.open.iter().any(|open| open.process == process)
+    }
+
+    fn has_loner(&self, process: ProcessId) -> bool {
+        let open = self
+            .now
+            .open
+            .iter()
+            .any(|open| open.process == process && open.alone);
+        open || self
+            .started
+            .get(&process)
+            .is_some_and(|started| started.contains(&true))
+    }
+
+    /// The head of the queue lacks `by` bytes: idle keys go first (but not the one it needs itself), then witnesses that
+    /// wait and are less urgent. Nothing is thrown away unless that is enough, what is on its way out already counted.
+    fn make_room(&mut self, by: u64, priority: Priority, keep: Option<Digest>) {
+        let mut missing = by.saturating_sub(self.accounts.coming_back());
+        let mut thrown = Vec::new();
+        for (circuit, bytes) in self.accounts.idle_keys() {
+            if missing > 0 && Some(circuit) != keep {
+                missing = missing.saturating_sub(bytes);
+                thrown.push(Decision::Evict(circuit));
+            }
+        }
+        let mut waiting: Vec<&OpenNow> = self
+            .now
+            .open
+            .iter()
+            .filter(|open| open.state == PartitionState::Synthesized && open.priority < priority)
+            .filter(|open| !self.decisions.iter().any(|decision| uses(decision, open)))
+            .collect();
+        waiting.sort_by_key(|open| std::cmp::Reverse(order(open)));
+        for open in waiting {
+            if missing > 0 {
+                let ticket = self.accounts.ticket(ticket_of(open.attempt));
+                missing = missing.saturating_sub(ticket.map_or(0, |ticket| ticket.bytes));
+                thrown.push(Decision::GiveBack(open.attempt));
+            }
+        }
+        if missing == 0 {
+            self.decisions.extend(thrown);
+        }
+    }
+
+    fn checks(&mut self) {
+        let jobs = self.now.verify.iter().take(self.now.verify_room);
+        self.decisions.extend(jobs.copied().map(Decision::VerifyStart));
+    }
+
+    fn of(&self, process: ProcessId, state: PartitionState) -> impl Iterator<Item = &'a OpenNow> + use<'a> {
+        self.now
+            .open
+            .iter()
+            .filter(move |open| open.process == process && open.state == state)
+    }
+}
+
+/// Most urgent first, then the older job, then the lower partition.
+fn order(open: &OpenNow) -> (std::cmp::Reverse<Priority>, u64, u32) {
+    (
+        std::cmp::Reverse(open.priority),
+        open.attempt.job.0,
+        open.attempt.partition,
+    )
+}
+
+/// The decision gives a slot to this attempt.
+fn uses(decision: &Decision, open: &OpenNow) -> bool {
+    matches!(decision, Decision::GpuStart { attempt, .. } if *attempt == open.attempt)
+}

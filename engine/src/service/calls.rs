@@ -1,0 +1,231 @@
+//! What users ask for: each call checks, sends one command, and answers in a user's words.
+
+use std::sync::Arc;
+
+use proofkeep_store::ids::{Digest, JobNumber};
+use proofkeep_store::machine::{Admission, Command, Reply};
+use proofkeep_store::query::{self, Found};
+use proofkeep_store::records::{Circuit, Job, JobState};
+use uuid::Uuid;
+
+use super::{Engine, check, problems};
+use crate::desk::unreadable;
+use crate::kinds::Desk as _;
+use crate::problem::Problem;
+use crate::request::{self, Asker};
+use crate::shared::Core;
+
+/// A submit's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Its number.
+    pub job: JobNumber,
+    /// Its name.
+    pub id: Uuid,
+    /// Its current life.
+    pub generation: u32,
+    /// Whether it is new.
+    pub admission: Admission,
+}
+
+/// A registration's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The circuit that the name points to now.
+    pub circuit: Circuit,
+    /// It was there already, under this name.
+    pub unchanged: bool,
+}
+
+impl Engine {
+    /// Submits a job. Durable when it returns.
+    ///
+    /// # Errors
+    /// 400, 404, 422 when the request is wrong, 429, 503 and 507 when it can't be taken now.
+    pub async fn submit(&self, body: Vec<u8>, asker: Asker) -> Result<Submitted, Problem> {
+        let (core, desk) = (Arc::clone(&self.core), self.desk.clone());
+        let submit = self
+            .blocking(move || {
+                let (mut submit, _) = request::submit(&body, asker, &core.kinds, &desk)?;
+                let budget = core.ledger.snapshot().budget();
+                submit.budget_bytes = budget.saturating_sub(key_bytes(&core, submit.circuit)?);
+                Ok(submit)
+            })
+            .await?;
+        let committed = self
+            .core
+            .handle
+            .commit(Command::Submit(submit))
+            .await
+            .map_err(problems::commit)?;
+        match committed.reply {
+            Reply::Submitted {
+                job,
+                id,
+                generation,
+                admission,
+            } => {
+                // A retry of a job with all its proofs goes straight to its final check.
+                self.core.hint(job);
+                Ok(Submitted {
+                    job,
+                    id,
+                    generation,
+                    admission,
+                })
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The number of a job.
+    ///
+    /// # Errors
+    /// 404 when there is none, 410 when it was forgotten.
+    pub fn find(&self, id: Uuid) -> Result<JobNumber, Problem> {
+        match self
+            .store
+            .read(|view| query::find(view, id))
+            .map_err(|error| unreadable(&error))?
+        {
+            Found::Job(number) => Ok(number),
+            Found::Pruned(_) => {
+                let detail = format!("job {id} ended long ago and its record was removed");
+                Err(Problem::new(410, "pruned", "the job was forgotten", detail))
+            }
+            Found::Unknown => Err(Problem::new(
+                404,
+                "unknown-job",
+                "there is no such job",
+                format!("there is no job {id}"),
+            )),
+        }
+    }
+
+    /// Asks a job to stop. Asking again changes nothing.
+    ///
+    /// # Errors
+    /// 404, and 409 when it has ended otherwise.
+    pub async fn cancel(&self, id: Uuid, actor: &str) -> Result<(), Problem> {
+        let job = self.find(id)?;
+        let command = Command::Cancel {
+            job,
+            actor: actor.to_owned(),
+        };
+        self.core
+            .handle
+            .commit(command)
+            .await
+            .map(|_| ())
+            .map_err(problems::commit)
+    }
+
+    /// Tries a job again that ended without success; proofs that there are stay. `body` is empty or
+    /// `{"replace": {"17": input}}`.
+    ///
+    /// # Errors
+    /// 404, 409 when it hasn't ended or succeeded, 422 when the replacement is wrong.
+    pub async fn retry(&self, id: Uuid, body: Vec<u8>, actor: &str) -> Result<(), Problem> {
+        let number = self.find(id)?;
+        let (core, desk) = (Arc::clone(&self.core), self.desk.clone());
+        let (replacement, damaged) = self
+            .blocking(move || {
+                let job = core.job(number).map_err(|error| unreadable(&error))?;
+                let replacement = replacement(&core, &desk, &job, &body)?;
+                let damaged = match job.state {
+                    JobState::Succeeded => check::damaged(&core, &job),
+                    _ => Vec::new(),
+                };
+                Ok((replacement, damaged))
+            })
+            .await?;
+        let command = Command::Retry {
+            job: number,
+            actor: actor.to_owned(),
+            replacement,
+            damaged,
+        };
+        self.core.handle.commit(command).await.map_err(problems::commit)?;
+        self.core.hint(number);
+        Ok(())
+    }
+
+    /// Starts nothing new until it is resumed; durable.
+    ///
+    /// # Errors
+    /// 503 when the daemon is stopping.
+    pub async fn pause(&self, actor: &str) -> Result<(), Problem> {
+        self.operate(Command::Pause {
+            actor: actor.to_owned(),
+        })
+        .await
+    }
+
+    /// Goes on.
+    ///
+    /// # Errors
+    /// 503 when the daemon is stopping.
+    pub async fn resume(&self, actor: &str) -> Result<(), Problem> {
+        self.operate(Command::Resume {
+            actor: actor.to_owned(),
+        })
+        .await
+    }
+
+    /// Takes no submits and starts nothing new until the next boot.
+    ///
+    /// # Errors
+    /// 503 when the daemon is stopping.
+    pub async fn drain(&self, actor: &str) -> Result<(), Problem> {
+        self.operate(Command::Drain {
+            actor: actor.to_owned(),
+        })
+        .await
+    }
+
+    /// Forgets a circuit; its files go when nobody else needs them.
+    ///
+    /// # Errors
+    /// 404, and 409 while jobs need it or it is being imported.
+    pub async fn remove_circuit(&self, name: &str, actor: &str) -> Result<(), Problem> {
+        let circuit = self.desk.circuit(name)?.digest;
+        self.operate(Command::CircuitRemove {
+            circuit,
+            actor: actor.to_owned(),
+        })
+        .await
+    }
+
+    async fn operate(&self, command: Command) -> Result<(), Problem> {
+        self.core
+            .handle
+            .commit(command)
+            .await
+            .map(|_| ())
+            .map_err(problems::commit)
+    }
+}
+
+fn replacement(
+    core: &Core,
+    desk: &crate::desk::DaemonDesk,
+    job: &Job,
+    body: &[u8],
+) -> Result<Option<proofkeep_store::machine::Replacement>, Problem> {
+    let request = core.request(job).map_err(|error| unreadable(&error))?;
+    request::replacement(body, &request, &core.kinds, desk)
+}
+
+fn key_bytes(core: &Core, circuit: Option<Digest>) -> Result<u64, Problem> {
+    let Some(digest) = circuit else { return Ok(0) };
+    Ok(core
+        .circuit(digest)
+        .map_err(|error| unreadable(&error))?
+        .facts
+        .key_bytes)
+}
+
+fn unexpected(reply: &Reply) -> Problem {
+    let detail = format!("the store answered {reply:?}; please report this");
+    Problem::new(500, "unexpected", "this is a fault of proofkeep", detail)
+}

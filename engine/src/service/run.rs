@@ -1,0 +1,613 @@
+//! The run loop: look, decide, do; again whenever something changed, and once a second.
+//!
+//! It wakes on the durable journal number, on the ledger of memory and on a bell, and each time looks at everything
+//! anew. So no wake-up can be lost, and nothing is done because of what was remembered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use proofkeep_store::clock::Clock;
+use proofkeep_store::commit::Committed;
+use proofkeep_store::ids::{Digest, JobNumber, Token};
+use proofkeep_store::machine::{Command, Reply};
+use proofkeep_store::records::{AttemptRef, Circuit, Failure, FailureClass, Job};
+use proofkeep_store::{CommitError, query};
+use tokio::sync::oneshot;
+use tokio::time::MissedTickBehavior;
+
+use super::check;
+use crate::budget::{Ask, TicketFor};
+use crate::protocol::{CircuitFiles, ToWorker, WirePiece, Work};
+use crate::schedule::{Decision, Live, Retention, Snapshot, Walk, decide, snapshot, ticket_of};
+use crate::shared::{Core, LookError};
+use crate::workers::{Fleet, Process};
+
+/// Final checks at a time.
+const CHECKS: usize = 2;
+/// After a step of the wall clock no deadline is swept for this long.
+const AFTER_STEP: Duration = Duration::from_secs(60);
+/// Objects that no record names live this long.
+const OBJECT_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// They are looked for this often.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// The database is opened anew after so many commands, so that the next start reads little.
+const REOPEN_AFTER: u64 = 2_000_000;
+/// Requests kept in memory for the next partitions of their jobs.
+const REQUESTS: usize = 8;
+
+/// What the loop is told from outside.
+pub(super) enum Order {
+    /// Stop claiming, let work end or be checkpointed within the grace period, close the boot.
+    Shutdown {
+        grace: Duration,
+        done: oneshot::Sender<()>,
+    },
+    /// End at once, without a word to the store: as a crash would, for a daemon that is dropped.
+    Abandon,
+}
+
+/// What others may see of the loop.
+#[derive(Default)]
+pub(super) struct Window {
+    pub processes: Mutex<Vec<Arc<Process>>>,
+    pub stopping: AtomicBool,
+    /// Jobs at the head of the queue that wait for memory.
+    pub short_of_memory: Mutex<Option<JobNumber>>,
+}
+
+pub(super) struct Loop {
+    pub core: Arc<Core>,
+    pub fleet: Fleet,
+    pub retention: Retention,
+    pub window: Arc<Window>,
+    pub orders: tokio::sync::mpsc::UnboundedReceiver<Order>,
+    walk: Walk,
+    clock: Clock,
+    slow_at: Instant,
+    sweep_at: Instant,
+    no_deadlines_until: Option<Instant>,
+    checks: Arc<AtomicUsize>,
+    stop_checks: Arc<AtomicBool>,
+    requests: BTreeMap<Digest, Arc<Vec<u8>>>,
+    unreadable: bool,
+}
+
+impl Loop {
+    pub fn new(
+        core: Arc<Core>,
+        fleet: Fleet,
+        retention: Retention,
+        window: Arc<Window>,
+        orders: tokio::sync::mpsc::UnboundedReceiver<Order>,
+    ) -> Self {
+        let clock = core.clock.clone();
+        let now = Instant::now();
+        Self {
+            core,
+            fleet,
+            retention,
+            window,
+            orders,
+            walk: Walk::default(),
+            clock,
+            slow_at: now,
+            sweep_at: now,
+            no_deadlines_until: None,
+            checks: Arc::default(),
+            stop_checks: Arc::default(),
+            requests: BTreeMap::new(),
+            unreadable: false,
+        }
+    }
+
+    /// Works until it is told to end.
+    pub async fn run(mut self) {
+        let mut journal = self.core.handle.durable();
+        let mut memory = self.core.ledger.changes();
+        let mut second = tokio::time::interval(Duration::from_secs(1));
+        second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            journal.borrow_and_update();
+            memory.borrow_and_update();
+            if self.pass(false).await {
+                // Something was granted: look again at once, but hear an order first.
+                match self.orders.try_recv() {
+                    Ok(order) => return self.end(order).await,
+                    Err(_) => continue,
+                }
+            }
+            let core = Arc::clone(&self.core);
+            tokio::select! {
+                order = self.orders.recv() => return self.end(order.unwrap_or(Order::Abandon)).await,
+                _ = journal.changed() => {}
+                _ = memory.changed() => {}
+                () = core.bell.notified() => {}
+                _ = second.tick() => {}
+            }
+        }
+    }
+
+    /// Looks once and does what is to be done. `true` if something was granted, so that there may be more to do.
+    async fn pass(&mut self, stopping: bool) -> bool {
+        self.fleet.tend(stopping).await;
+        *self.window.processes.lock() = self.fleet.processes().cloned().collect();
+        let now = Instant::now();
+        let slow = now >= self.slow_at;
+        if slow {
+            self.slow_at = now + Duration::from_secs(1);
+            self.once_a_second(now).await;
+        }
+        let Some(seen) = self.look(stopping, slow) else {
+            return false;
+        };
+        self.fleet.reconcile(&seen.open);
+        self.send_imports_again();
+        let decisions = decide(&seen, &self.core.ledger.snapshot());
+        self.remember_what_waits(&seen, &decisions);
+        self.act(decisions).await
+    }
+
+    fn look(&mut self, stopping: bool, slow: bool) -> Option<Snapshot> {
+        self.walk.hints.append(&mut self.core.hints.lock());
+        let live = Live {
+            up: self.fleet.up(),
+            asked: self.fleet.asked(),
+            verify_room: CHECKS.saturating_sub(self.checks.load(Ordering::Acquire)),
+            stopping,
+            budget: self.core.ledger.snapshot().budget(),
+            no_deadlines: self
+                .no_deadlines_until
+                .is_some_and(|until| Instant::now() < until),
+        };
+        let at = self.core.clock.now();
+        let (retention, walk) = (self.retention, &mut self.walk);
+        match self
+            .core
+            .handle
+            .read(|view| snapshot(view, at, &live, retention, walk, slow))
+        {
+            Ok(seen) => {
+                self.unreadable = false;
+                Some(seen)
+            }
+            Err(error) => {
+                if !self.unreadable {
+                    tracing::error!("nothing can be scheduled: {error}; run `proofkeep fsck`");
+                }
+                self.unreadable = true;
+                None
+            }
+        }
+    }
+
+    async fn once_a_second(&mut self, now: Instant) {
+        if let Some(by_ms) = self.clock.take_step() {
+            tracing::warn!("the wall clock jumped by {by_ms} ms; no deadline is swept for a minute");
+            self.no_deadlines_until = Some(now + AFTER_STEP);
+            self.tell("a step of the clock", Command::ClockStep { by_ms })
+                .await;
+        }
+        if now >= self.sweep_at {
+            self.sweep_at = now + SWEEP_EVERY;
+            let handle = self.core.handle.clone();
+            tokio::task::spawn_blocking(move || match handle.sweep_objects(OBJECT_LIFE) {
+                Ok(swept) if swept.removed > 0 => {
+                    tracing::info!(
+                        "{} objects that nobody needs were removed ({} bytes)",
+                        swept.removed,
+                        swept.bytes
+                    );
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!("objects that nobody needs could not be removed: {error}"),
+            });
+        }
+        let idle = self
+            .fleet
+            .processes()
+            .all(|process| process.held.lock().is_empty());
+        if idle
+            && self.checks.load(Ordering::Acquire) == 0
+            && let Err(error) = self.core.handle.reopen_if_due(REOPEN_AFTER)
+        {
+            tracing::error!("{error}");
+        }
+    }
+
+    fn remember_what_waits(&mut self, seen: &Snapshot, decisions: &[Decision]) {
+        let starts = |job: &&JobNumber| !decisions.contains(&Decision::VerifyStart(**job));
+        self.walk.hints.extend(seen.verify.iter().filter(starts));
+        let started = |job, partition| {
+            decisions.iter().any(|decision| {
+                matches!(decision, Decision::SynthStart { job: other, partition: index, .. } if (*other, *index) == (job, partition))
+            })
+        };
+        let head = seen
+            .ready
+            .iter()
+            .find(|ready| !started(ready.job, ready.partition));
+        let accounts = self.core.ledger.snapshot();
+        let short = head.filter(|ready| {
+            let key = ready
+                .key
+                .filter(|(circuit, _)| !accounts.keys().contains_key(circuit));
+            ready
+                .ticket_bytes
+                .saturating_add(key.map_or(0, |(_, bytes)| bytes))
+                > accounts.free()
+        });
+        *self.window.short_of_memory.lock() = short.map(|ready| ready.job);
+    }
+
+    /// Does what was decided: all commands are sent at once, so that they share a sync, then their answers are acted on
+    /// in order. Nothing is said to a worker process before it is durable.
+    async fn act(&mut self, decisions: Vec<Decision>) -> bool {
+        let mut sent = Vec::new();
+        for decision in decisions {
+            let Some(command) = self.command(&decision) else {
+                continue;
+            };
+            match self.core.handle.send(command) {
+                Ok(waiting) => sent.push((decision, waiting)),
+                Err(error) => self.refused(&decision, &error),
+            }
+        }
+        let mut granted = false;
+        for (decision, waiting) in sent {
+            match waiting.await.unwrap_or(Err(CommitError::Stopped)) {
+                Ok(committed) => granted |= self.done(decision, committed).await,
+                Err(error) => self.refused(&decision, &error),
+            }
+        }
+        granted
+    }
+
+    /// The command of a decision; `None` for those that only ask a process for something.
+    fn command(&mut self, decision: &Decision) -> Option<Command> {
+        Some(match decision {
+            Decision::Wake(job) => Command::Wake { job: *job },
+            Decision::Expire(job) => Command::Expire { job: *job },
+            Decision::FailJob(job, failure) => Command::FailJob {
+                job: *job,
+                failure: failure.clone(),
+            },
+            Decision::Resume(device) => Command::DeviceResume {
+                device: device.clone(),
+            },
+            Decision::GpuStart { attempt, worker, .. } => Command::GpuStart {
+                job: attempt.job,
+                partition: attempt.partition,
+                attempt: attempt.number,
+                worker: *worker,
+            },
+            Decision::SynthStart { job, partition, ask } => {
+                self.core.ledger.ask(ask).ok()?;
+                Command::SynthStart {
+                    job: *job,
+                    partition: *partition,
+                    process: ask.process,
+                }
+            }
+            Decision::ImportStart { circuit, ask } => {
+                self.core.ledger.ask(ask).ok()?;
+                Command::ImportStart {
+                    circuit: *circuit,
+                    process: ask.process,
+                }
+            }
+            Decision::GiveBack(attempt) => Command::GiveBack {
+                job: attempt.job,
+                partition: attempt.partition,
+                attempt: attempt.number,
+            },
+            Decision::VerifyStart(job) => Command::VerifyStart { job: *job },
+            Decision::Prune(job) => Command::Prune { job: *job },
+            Decision::Stop {
+                process,
+                token,
+                failure,
+            } => {
+                if let Some(process) = self.fleet.process(*process) {
+                    process.ask_stop(*token, failure);
+                }
+                return None;
+            }
+            Decision::Evict(circuit) => {
+                self.core.ledger.evicting(*circuit);
+                for process in self.fleet.processes() {
+                    process.say(ToWorker::Evict { circuit: circuit.0 });
+                }
+                return None;
+            }
+        })
+    }
+
+    /// Nothing was granted: what was taken for it is given back.
+    fn refused(&mut self, decision: &Decision, error: &CommitError) {
+        match error {
+            CommitError::Refused(refusal) => tracing::debug!("{decision:?} was refused: {refusal}"),
+            CommitError::Stopped | CommitError::Busy => {}
+            error => tracing::error!("{decision:?} was not stored: {error}"),
+        }
+        if let Decision::SynthStart { ask, .. } | Decision::ImportStart { ask, .. } = decision {
+            self.core.ledger.end(ask.of);
+        }
+        if let Decision::VerifyStart(job) = decision {
+            self.walk.hints.remove(job);
+        }
+    }
+
+    async fn done(&mut self, decision: Decision, committed: Committed) -> bool {
+        match (decision, committed.reply) {
+            (Decision::SynthStart { job, partition, ask }, Reply::Granted { token, attempt }) => {
+                self.synth(
+                    AttemptRef {
+                        job,
+                        partition,
+                        number: attempt,
+                    },
+                    token,
+                    &ask,
+                )
+                .await;
+            }
+            (Decision::ImportStart { circuit, ask }, Reply::Granted { token, .. }) => {
+                self.import(circuit, token, &ask);
+            }
+            (Decision::SynthStart { ask, .. } | Decision::ImportStart { ask, .. }, _) => {
+                self.core.ledger.end(ask.of);
+            }
+            (Decision::GpuStart { attempt, process, .. }, Reply::Granted { token, .. }) => {
+                let process = self.fleet.process(process).cloned();
+                self.prove(attempt, token, process).await;
+            }
+            (Decision::VerifyStart(job), Reply::Granted { token, .. }) => self.check(job, token),
+            (Decision::FailJob(..), Reply::Unchanged) => return false,
+            (Decision::Prune(_), Reply::Unchanged) => return false,
+            _ => {}
+        }
+        true
+    }
+
+    async fn synth(&mut self, attempt: AttemptRef, token: Token, ask: &Ask) {
+        let word = match self.synth_word(attempt, token, ask) {
+            Ok(word) => word,
+            Err(error) => {
+                let failure = Failure::new(FailureClass::InputMissing, error.to_string());
+                self.tell(
+                    "the end of an attempt",
+                    Command::AttemptFailed {
+                        token,
+                        failure,
+                        process_peak_bytes: None,
+                    },
+                )
+                .await;
+                return self.core.ledger.end(ask.of);
+            }
+        };
+        // If the process is gone by now, its reader ends the attempt and the ticket.
+        if let Some(process) = self.fleet.process(ask.process) {
+            process.held.lock().synth(attempt, token, Instant::now());
+            process.say(word);
+        }
+    }
+
+    fn synth_word(&mut self, attempt: AttemptRef, token: Token, ask: &Ask) -> Result<ToWorker, LookError> {
+        let job = self.core.job(attempt.job)?;
+        let circuit = job.circuit.map(|digest| self.core.circuit(digest)).transpose()?;
+        let recheck = self
+            .core
+            .handle
+            .read(|view| query::partition(view, attempt.job, attempt.partition, 0))?
+            .is_some_and(|detail| detail.partition.recheck);
+        let request = self.request(&job)?;
+        Ok(ToWorker::Synth {
+            token: token.into(),
+            work: Work::new(attempt.job, attempt.partition, attempt.number),
+            kind: job.kind,
+            circuit: circuit.as_ref().map(files),
+            request: request.to_vec(),
+            ticket_bytes: ask.bytes,
+            recheck,
+        })
+    }
+
+    fn request(&mut self, job: &Job) -> Result<Arc<Vec<u8>>, LookError> {
+        if let Some(found) = self.requests.get(&job.request) {
+            return Ok(Arc::clone(found));
+        }
+        let bytes = Arc::new(self.core.request(job)?);
+        if self.requests.len() >= REQUESTS {
+            self.requests.pop_first();
+        }
+        self.requests.insert(job.request, Arc::clone(&bytes));
+        Ok(bytes)
+    }
+
+    async fn prove(&mut self, attempt: AttemptRef, token: Token, process: Option<Arc<Process>>) {
+        // If the process is gone by now, its reader ends the attempt.
+        let Some(process) = process else { return };
+        let made = process.held.lock().prove(attempt, token, Instant::now());
+        let Some(made) = made else {
+            let failure = Failure::coded(
+                FailureClass::DeviceError,
+                "witness-lost",
+                "the witness was not in the worker process any more; this is a fault of proofkeep, please report it",
+            );
+            self.tell(
+                "the end of an attempt",
+                Command::AttemptFailed {
+                    token,
+                    failure,
+                    process_peak_bytes: None,
+                },
+            )
+            .await;
+            return self.core.ledger.end(ticket_of(attempt));
+        };
+        let kept = self
+            .core
+            .handle
+            .read(|view| query::checkpoint(view, attempt.job, attempt.partition));
+        let kept = kept.unwrap_or_else(|error| {
+            // Without them the work is done again, no more.
+            tracing::warn!(job = %attempt.job, partition = attempt.partition, "checkpoints can't be read: {error}");
+            None
+        });
+        let pieces = kept
+            .filter(|kept| kept.witness == made.witness && kept.key == made.key)
+            .map(|kept| kept.pieces)
+            .unwrap_or_default();
+        process.say(ToWorker::Prove {
+            token: token.into(),
+            work: Work::new(attempt.job, attempt.partition, attempt.number),
+            witness: made.witness.0,
+            key: made.key.0,
+            pieces: pieces
+                .into_iter()
+                .map(|piece| WirePiece {
+                    name: piece.name,
+                    bytes: piece.bytes,
+                    millis: piece.millis,
+                })
+                .collect(),
+        });
+    }
+
+    fn import(&mut self, circuit: Digest, token: Token, ask: &Ask) {
+        let Some(process) = self.fleet.process(ask.process) else {
+            return;
+        };
+        match self.core.circuit(circuit) {
+            Ok(record) => {
+                let done = import_done(&record);
+                process.held.lock().import(circuit, token, done, Instant::now());
+                process.say(ToWorker::Import {
+                    token: token.into(),
+                    files: files(&record),
+                    done,
+                });
+            }
+            Err(error) => {
+                // Its lease ends with the process; another try finds the record or the same error.
+                tracing::error!("the import of {circuit} can't be started: {error}");
+                self.core.ledger.end(TicketFor::Import(circuit));
+                process.kill(None);
+            }
+        }
+    }
+
+    fn send_imports_again(&self) {
+        let now = Instant::now();
+        for process in self.fleet.processes().filter(|process| process.is_up()) {
+            let due: Vec<(Token, Digest, u64)> = {
+                let held = process.held.lock();
+                let due = held
+                    .imports
+                    .iter()
+                    .filter(|(_, import)| import.again.is_some_and(|at| at <= now));
+                due.map(|(token, import)| (*token, import.circuit, import.done))
+                    .collect()
+            };
+            for (token, circuit, done) in due {
+                if let Ok(record) = self.core.circuit(circuit) {
+                    process.held.lock().import_again(token, now);
+                    process.say(ToWorker::Import {
+                        token: token.into(),
+                        files: files(&record),
+                        done,
+                    });
+                }
+            }
+        }
+    }
+
+    fn check(&mut self, job: JobNumber, token: Token) {
+        self.checks.fetch_add(1, Ordering::AcqRel);
+        let (core, running, stop) = (
+            Arc::clone(&self.core),
+            Arc::clone(&self.checks),
+            Arc::clone(&self.stop_checks),
+        );
+        tokio::task::spawn_blocking(move || {
+            check::run(&core, job, token, &stop);
+            running.fetch_sub(1, Ordering::AcqRel);
+            core.bell.notify_one();
+        });
+    }
+
+    async fn tell(&self, what: &str, command: Command) {
+        match self.core.handle.commit(command).await {
+            Ok(_) | Err(CommitError::Stopped) => {}
+            Err(error) => tracing::error!("{what} was not stored: {error}"),
+        }
+    }
+
+    async fn end(mut self, order: Order) {
+        let Order::Shutdown { grace, done } = order else {
+            self.stop_checks.store(true, Ordering::Release);
+            self.fleet.kill_all();
+            self.fleet.join();
+            return;
+        };
+        self.window.stopping.store(true, Ordering::Release);
+        self.stop_checks.store(true, Ordering::Release);
+        let deadline = Instant::now() + grace;
+        let mut tick = tokio::time::interval(Duration::from_millis(100));
+        let mut killed = false;
+        loop {
+            self.pass(true).await;
+            let gone = self.fleet.wind_down();
+            if gone && self.checks.load(Ordering::Acquire) == 0 {
+                break;
+            }
+            if Instant::now() >= deadline && !killed {
+                tracing::warn!(
+                    "the grace period is over; what still runs is killed and starts again at the next boot"
+                );
+                self.fleet.kill_all();
+                killed = true;
+            }
+            let core = Arc::clone(&self.core);
+            tokio::select! {
+                () = core.bell.notified() => {}
+                _ = tick.tick() => {}
+                order = self.orders.recv() => if !matches!(order, Some(Order::Shutdown { .. })) {
+                    self.fleet.kill_all();
+                    killed = true;
+                }
+            }
+        }
+        self.fleet.join();
+        self.tell("the end of the boot", Command::BootClose).await;
+        self.core.handle.stop();
+        // Nobody may wait any more; the store is closed all the same.
+        let _ = done.send(());
+    }
+}
+
+fn import_done(circuit: &Circuit) -> u64 {
+    match circuit.state {
+        proofkeep_store::records::CircuitState::Importing(import) => import.done,
+        _ => 0,
+    }
+}
+
+/// The files of a circuit, as a worker process gets them.
+pub(super) fn files(circuit: &Circuit) -> CircuitFiles {
+    let bytes = |digest: Option<Digest>| digest.map(|digest| digest.0);
+    CircuitFiles {
+        circuit: circuit.digest.0,
+        r1cs: bytes(circuit.files.r1cs),
+        zkey: bytes(circuit.files.zkey),
+        wasm: bytes(circuit.files.wasm),
+        sym: bytes(circuit.files.sym),
+        matrices: bytes(circuit.matrices),
+        vk: bytes(circuit.vk),
+        allow_unfinished: circuit.allow_unfinished,
+    }
+}

@@ -1,0 +1,108 @@
+//! What the run loop, the readers of worker processes and the daemon's calls all need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use proofkeep_store::clock::Clock;
+use proofkeep_store::ids::{Digest, JobNumber};
+use proofkeep_store::records::{Circuit, Job};
+use proofkeep_store::view::ReadError;
+use proofkeep_store::{CommitError, Committed, Handle, ObjectError, Objects, query};
+use tokio::sync::Notify;
+
+use crate::budget::Ledger;
+use crate::kinds::Kinds;
+
+/// Verification keys kept in memory; a few hundred bytes to some KiB each.
+const VERIFICATION_KEYS: usize = 64;
+
+/// Shared by all threads of the daemon's half.
+pub(crate) struct Core {
+    pub handle: Handle,
+    pub objects: Objects,
+    pub kinds: Kinds,
+    pub ledger: Ledger,
+    pub clock: Clock,
+    /// Wakes the run loop; a ring while it works is remembered.
+    pub bell: Notify,
+    /// Jobs that may be ready for their final check.
+    pub hints: Mutex<BTreeSet<JobNumber>>,
+    verification_keys: Mutex<BTreeMap<Digest, Arc<Vec<u8>>>>,
+}
+
+/// Why something that a job needs can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LookError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error("there is no {0}")]
+    Missing(String),
+}
+
+impl Core {
+    pub fn new(handle: Handle, objects: Objects, kinds: Kinds, ledger: Ledger, clock: Clock) -> Self {
+        Self {
+            handle,
+            objects,
+            kinds,
+            ledger,
+            clock,
+            bell: Notify::new(),
+            hints: Mutex::default(),
+            verification_keys: Mutex::default(),
+        }
+    }
+
+    /// For threads of our own; see [`Handle::commit_blocking`].
+    pub fn commit(&self, command: proofkeep_store::machine::Command) -> Result<Committed, CommitError> {
+        self.handle.commit_blocking(command)
+    }
+
+    /// The run loop looks at this job as a whole.
+    pub fn hint(&self, job: JobNumber) {
+        self.hints.lock().insert(job);
+        self.bell.notify_one();
+    }
+
+    pub fn job(&self, job: JobNumber) -> Result<Job, LookError> {
+        let found = self.handle.read(|view| query::job_by_number(view, job))?;
+        found.ok_or_else(|| LookError::Missing(format!("job number {job}")))
+    }
+
+    pub fn circuit(&self, digest: Digest) -> Result<Circuit, LookError> {
+        let found = self.handle.read(|view| query::circuit(view, digest))?;
+        found.ok_or_else(|| LookError::Missing(format!("circuit {digest}")))
+    }
+
+    /// The verification key of a job's circuit; `None` for kinds without circuits.
+    pub fn verification_key(&self, circuit: Option<Digest>) -> Result<Option<Arc<Vec<u8>>>, LookError> {
+        let Some(circuit) = circuit else { return Ok(None) };
+        if let Some(found) = self.verification_keys.lock().get(&circuit) {
+            return Ok(Some(Arc::clone(found)));
+        }
+        let Some(vk) = self.circuit(circuit)?.vk else {
+            return Err(LookError::Missing(format!(
+                "verification key of circuit {circuit}: it isn't imported yet"
+            )));
+        };
+        let bytes = Arc::new(self.objects.read_verified(vk)?);
+        let mut keys = self.verification_keys.lock();
+        if keys.len() >= VERIFICATION_KEYS {
+            keys.pop_first();
+        }
+        keys.insert(circuit, Arc::clone(&bytes));
+        Ok(Some(bytes))
+    }
+
+    /// The canonical request of a job.
+    pub fn request(&self, job: &Job) -> Result<Vec<u8>, LookError> {
+        if job.request_inline {
+            let found = self.handle.read(|view| query::request(view, job.number))?;
+            return found.ok_or_else(|| LookError::Missing(format!("request of job {}", job.id)));
+        }
+        Ok(self.objects.read_verified(job.request)?)
+    }
+}

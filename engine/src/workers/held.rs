@@ -1,0 +1,441 @@
+//! What one worker process holds, as the daemon knows it: which token stands for which work, since when, and who was
+//! asked to stop. The store decides; this is only how words find their attempt, and how silence is noticed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use proofkeep_store::ids::{Digest, Token};
+use proofkeep_store::records::{AttemptRef, Failure, FailureClass};
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Work without progress is asked to stop.
+    pub stalled: Duration,
+    /// An attempt may hold one lease at most this long.
+    pub timeout: Duration,
+    /// Who was asked to stop and doesn't answer is killed with its process.
+    pub answer: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            stalled: Duration::from_secs(60),
+            timeout: Duration::from_secs(24 * 3600),
+            answer: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The stage of a lease, or the wait between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldStage {
+    /// The witness is being made.
+    Synth(Token),
+    /// The witness waits for a slot.
+    Waiting,
+    /// On the device.
+    Prove(Token),
+    /// Assembled and verified.
+    Finish(Token),
+}
+
+impl HeldStage {
+    /// Its lease.
+    #[must_use]
+    pub fn token(self) -> Option<Token> {
+        match self {
+            Self::Waiting => None,
+            Self::Synth(token) | Self::Prove(token) | Self::Finish(token) => Some(token),
+        }
+    }
+}
+
+/// One attempt in the process.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Which.
+    pub attempt: AttemptRef,
+    /// Its stage.
+    pub stage: HeldStage,
+    /// What the witness is and which key its pieces belong to, once it is there.
+    pub made: Option<Made>,
+    /// It was asked to stop, when and why.
+    pub asked: Option<(Instant, Failure)>,
+    /// It was told to drop its witness, when.
+    pub dropping: Option<Instant>,
+    begun: bool,
+    moved: Instant,
+    since: Instant,
+}
+
+/// A witness, by name.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Its digest.
+    pub witness: Digest,
+    /// The key's digest.
+    pub key: Digest,
+    /// Public signals.
+    pub public: Vec<u8>,
+}
+
+/// An import in the process.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// Which circuit.
+    pub circuit: Digest,
+    /// When its progress was last stored.
+    pub stored: Option<Instant>,
+    /// Units done, as last heard.
+    pub done: u64,
+    /// It gave up for a reason that may pass; it is sent again then.
+    pub again: Option<Instant>,
+    /// It was asked to stop, when and why.
+    pub asked: Option<(Instant, Failure)>,
+    moved: Instant,
+}
+
+/// What silence calls for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Overdue {
+    /// Ask this lease to end.
+    Stop(Token, Failure),
+    /// Kill the process; this lease is the reason, and how its attempt ends.
+    Kill(Option<(Token, Failure)>),
+}
+
+/// Everything that one process holds.
+#[derive(Debug, Default)]
+pub struct Held {
+    tasks: BTreeMap<AttemptRef, Task>,
+    tokens: BTreeMap<Token, AttemptRef>,
+    /// Imports by lease.
+    pub imports: BTreeMap<Token, Import>,
+}
+
+impl Held {
+    /// A synthesis was granted.
+    pub fn synth(&mut self, attempt: AttemptRef, token: Token, now: Instant) {
+        let stage = HeldStage::Synth(token);
+        let task = Task {
+            attempt,
+            stage,
+            made: None,
+            asked: None,
+            dropping: None,
+            begun: false,
+            moved: now,
+            since: now,
+        };
+        self.tokens.insert(token, attempt);
+        self.tasks.insert(attempt, task);
+    }
+
+    /// Its witness is there.
+    pub fn waiting(&mut self, token: Token, made: Made) {
+        if let Some(task) = self
+            .tokens
+            .remove(&token)
+            .and_then(|attempt| self.tasks.get_mut(&attempt))
+        {
+            (task.stage, task.made, task.asked) = (HeldStage::Waiting, Some(made), None);
+        }
+    }
+
+    /// A device slot was granted. `None` if no such witness waits.
+    pub fn prove(&mut self, attempt: AttemptRef, token: Token, now: Instant) -> Option<Made> {
+        let task = self
+            .tasks
+            .get_mut(&attempt)
+            .filter(|task| task.stage == HeldStage::Waiting)?;
+        let made = task.made.clone()?;
+        (task.stage, task.begun, task.moved, task.since) = (HeldStage::Prove(token), false, now, now);
+        self.tokens.insert(token, attempt);
+        Some(made)
+    }
+
+    /// The device is free.
+    pub fn finish(&mut self, token: Token, now: Instant) {
+        if let Some(task) = self.task_mut(token) {
+            (task.stage, task.begun, task.moved, task.since) = (HeldStage::Finish(token), false, now, now);
+        }
+    }
+
+    /// The attempt is over and its memory free.
+    pub fn remove(&mut self, attempt: AttemptRef) -> Option<Task> {
+        let task = self.tasks.remove(&attempt)?;
+        if let Some(token) = task.stage.token() {
+            self.tokens.remove(&token);
+        }
+        Some(task)
+    }
+
+    /// The task under a lease.
+    #[must_use]
+    pub fn task(&self, token: Token) -> Option<&Task> {
+        self.tokens
+            .get(&token)
+            .and_then(|attempt| self.tasks.get(attempt))
+    }
+
+    fn task_mut(&mut self, token: Token) -> Option<&mut Task> {
+        self.tokens
+            .get(&token)
+            .and_then(|attempt| self.tasks.get_mut(attempt))
+    }
+
+    /// The task of an attempt.
+    #[must_use]
+    pub fn attempt(&self, attempt: AttemptRef) -> Option<&Task> {
+        self.tasks.get(&attempt)
+    }
+
+    /// All tasks.
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values()
+    }
+
+    /// Nothing is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty() && self.imports.is_empty()
+    }
+
+    /// Something was heard under a lease.
+    pub fn moved(&mut self, token: Token, now: Instant) {
+        if let Some(task) = self.task_mut(token) {
+            (task.begun, task.moved) = (true, now);
+        }
+        if let Some(import) = self.imports.get_mut(&token) {
+            import.moved = now;
+        }
+    }
+
+    /// An import was granted.
+    pub fn import(&mut self, circuit: Digest, token: Token, done: u64, now: Instant) {
+        let import = Import {
+            circuit,
+            stored: None,
+            done,
+            again: None,
+            asked: None,
+            moved: now,
+        };
+        self.imports.insert(token, import);
+    }
+
+    /// An import is sent again.
+    pub fn import_again(&mut self, token: Token, now: Instant) {
+        if let Some(import) = self.imports.get_mut(&token) {
+            (import.again, import.asked, import.moved) = (None, None, now);
+        }
+    }
+
+    /// Notes that a lease was asked to stop. `false` if it was before, or isn't here.
+    pub fn ask(&mut self, token: Token, failure: &Failure, now: Instant) -> bool {
+        let asked = match self
+            .tokens
+            .get(&token)
+            .and_then(|attempt| self.tasks.get_mut(attempt))
+        {
+            Some(task) => &mut task.asked,
+            None => match self
+                .imports
+                .get_mut(&token)
+                .filter(|import| import.again.is_none())
+            {
+                Some(import) => &mut import.asked,
+                None => return false,
+            },
+        };
+        let first = asked.is_none();
+        if first {
+            *asked = Some((now, failure.clone()));
+        }
+        first
+    }
+
+    /// Notes that a witness was told to go. `false` if it was before, or isn't waiting.
+    pub fn drop_witness(&mut self, attempt: AttemptRef, now: Instant) -> bool {
+        match self.tasks.get_mut(&attempt) {
+            Some(task) if task.stage == HeldStage::Waiting && task.dropping.is_none() => {
+                task.dropping = Some(now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Leases that were asked to stop.
+    pub fn asked(&self) -> impl Iterator<Item = Token> {
+        let imports = self
+            .imports
+            .iter()
+            .filter(|(_, import)| import.asked.is_some())
+            .map(|(token, _)| *token);
+        self.tasks
+            .values()
+            .filter(|task| task.asked.is_some())
+            .filter_map(|task| task.stage.token())
+            .chain(imports)
+    }
+
+    /// What has been silent for too long. Work that is queued in the process counts as moving while other work of its
+    /// stage moves.
+    #[must_use]
+    pub fn overdue(&self, now: Instant, patience: &Patience) -> Vec<Overdue> {
+        let tasks = self
+            .tasks
+            .values()
+            .filter_map(|task| self.task_overdue(task, now, patience));
+        let imports = self.imports.iter().filter_map(|(token, import)| {
+            if let Some((at, failure)) = &import.asked {
+                let late = now.duration_since(*at) > patience.answer;
+                return late.then(|| Overdue::Kill(Some((*token, failure.clone()))));
+            }
+            let silent = now.duration_since(import.moved);
+            let stalled = import.again.is_none() && silent > patience.stalled;
+            stalled.then(|| Overdue::Stop(*token, stalled_failure(silent)))
+        });
+        tasks.chain(imports).collect()
+    }
+
+    fn task_overdue(&self, task: &Task, now: Instant, patience: &Patience) -> Option<Overdue> {
+        if let Some(at) = task.dropping {
+            return (now.duration_since(at) > patience.answer).then_some(Overdue::Kill(None));
+        }
+        let token = task.stage.token()?;
+        if let Some((at, failure)) = &task.asked {
+            let late = now.duration_since(*at) > patience.answer;
+            return late.then(|| Overdue::Kill(Some((token, failure.clone()))));
+        }
+        let silent = now.duration_since(self.last_move(task));
+        if silent > patience.stalled {
+            return Some(Overdue::Stop(token, stalled_failure(silent)));
+        }
+        let long = now.duration_since(task.since);
+        (long > patience.timeout).then(|| {
+            let limit = patience.timeout.as_secs();
+            let text = format!("it took more than the {limit} s that one stage of an attempt may take");
+            Overdue::Stop(token, Failure::new(FailureClass::TimedOut, text))
+        })
+    }
+
+    fn last_move(&self, task: &Task) -> Instant {
+        if task.begun {
+            return task.moved;
+        }
+        let same =
+            |other: &&Task| std::mem::discriminant(&other.stage) == std::mem::discriminant(&task.stage);
+        self.tasks
+            .values()
+            .filter(same)
+            .map(|other| other.moved)
+            .max()
+            .unwrap_or(task.moved)
+    }
+}
+
+fn stalled_failure(silent: Duration) -> Failure {
+    let text = format!(
+        "no progress was seen for {} s, so it was stopped",
+        silent.as_secs()
+    );
+    Failure::new(FailureClass::Stalled, text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use proofkeep_store::ids::{BootNumber, JobNumber, JournalNumber};
+
+    use super::*;
+
+    fn attempt(job: u64) -> AttemptRef {
+        AttemptRef {
+            job: JobNumber(job),
+            partition: 0,
+            number: 1,
+        }
+    }
+
+    fn token(grant: u64) -> Token {
+        Token {
+            boot: BootNumber(1),
+            grant: JournalNumber(grant),
+        }
+    }
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn silence_is_asked_to_stop_and_killed_when_it_does_not_answer() {
+        let start = Instant::now();
+        let patience = Patience::default();
+        let mut held = Held::default();
+        held.synth(attempt(1), token(1), start);
+        held.moved(token(1), start + seconds(10));
+        assert!(held.overdue(start + seconds(69), &patience).is_empty());
+        let overdue = held.overdue(start + seconds(71), &patience);
+        let [Overdue::Stop(stopped, failure)] = &overdue[..] else {
+            panic!("{overdue:?}")
+        };
+        assert_eq!((*stopped, failure.class), (token(1), FailureClass::Stalled));
+        assert!(held.ask(token(1), failure, start + seconds(71)));
+        assert!(!held.ask(token(1), failure, start + seconds(72)));
+        assert!(held.overdue(start + seconds(100), &patience).is_empty());
+        let overdue = held.overdue(start + seconds(102), &patience);
+        assert!(
+            matches!(&overdue[..], [Overdue::Kill(Some((killed, _)))] if *killed == token(1)),
+            "{overdue:?}"
+        );
+    }
+
+    #[test]
+    fn queued_work_is_not_stalled_while_its_stage_moves() {
+        let start = Instant::now();
+        let patience = Patience::default();
+        let mut held = Held::default();
+        held.synth(attempt(1), token(1), start);
+        held.synth(attempt(2), token(2), start);
+        for second in (0..300).step_by(5) {
+            held.moved(token(1), start + seconds(second));
+        }
+        assert!(held.overdue(start + seconds(300), &patience).is_empty());
+        assert_eq!(held.overdue(start + seconds(400), &patience).len(), 2);
+        // One that has begun and then hangs is seen, whatever moves beside it.
+        held.moved(token(2), start + seconds(300));
+        for second in (300..400).step_by(5) {
+            held.moved(token(1), start + seconds(second));
+        }
+        let overdue = held.overdue(start + seconds(399), &patience);
+        assert!(
+            matches!(&overdue[..], [Overdue::Stop(stopped, _)] if *stopped == token(2)),
+            "{overdue:?}"
+        );
+    }
+
+    #[test]
+    fn a_late_token_finds_nothing() {
+        let now = Instant::now();
+        let mut held = Held::default();
+        held.synth(attempt(1), token(1), now);
+        let made = Made {
+            witness: Digest([1; 32]),
+            key: Digest([2; 32]),
+            public: Vec::new(),
+        };
+        held.waiting(token(1), made);
+        assert!(held.task(token(1)).is_none());
+        assert!(held.prove(attempt(2), token(5), now).is_none());
+        assert!(held.prove(attempt(1), token(2), now).is_some());
+        assert!(held.prove(attempt(1), token(3), now).is_none());
+        assert_eq!(held.task(token(2)).unwrap().stage, HeldStage::Prove(token(2)));
+        assert!(held.remove(attempt(1)).is_some());
+        assert!(held.task(token(2)).is_none() && held.is_empty());
+    }
+}

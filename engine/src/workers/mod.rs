@@ -1,0 +1,380 @@
+//! The supervisor: one worker process for each device, started, watched, and started again.
+//!
+//! The process is the unit of failure. Its reader ([`hear`]) ends in the store what it had; nothing here remembers an
+//! attempt that the store doesn't know. Words to a process are sent only after what they say is durable.
+
+mod death;
+mod hear;
+mod held;
+mod process;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use proofkeep_store::ids::{BootNumber, ProcessId, Token};
+use proofkeep_store::machine::{Command, Reply};
+use proofkeep_store::records::{Failure, FailureClass};
+
+pub use death::EXIT_OUT_OF_MEMORY;
+pub use held::Patience;
+
+use held::Overdue;
+pub(crate) use process::{Process, Spawner};
+
+use crate::budget::OomCounter;
+use crate::protocol::ToWorker;
+use crate::shared::Core;
+
+/// A process must say hello within this.
+const HELLO: Duration = Duration::from_secs(30);
+/// A process whose socket is closed must be gone within this.
+const CLOSED: Duration = Duration::from_secs(5);
+/// A process that ran for this long starts the back-off anew.
+const GOOD_RUN: Duration = Duration::from_secs(60);
+/// The longest back-off between two starts.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A device, as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// Its name, such as `cpu:0`.
+    pub name: String,
+    /// Partitions that may hold it at once.
+    pub slots: u32,
+    /// Threads of the processor that it may use.
+    pub threads: u32,
+}
+
+/// What every worker process is welcomed with, threads excepted.
+#[derive(Clone, Debug)]
+pub(crate) struct Greeting {
+    pub data: PathBuf,
+    pub boot: BootNumber,
+    pub checkpoint_after: Duration,
+    pub wasm_memory_bytes: u64,
+    pub wasm_fuel: u64,
+}
+
+struct Run {
+    config: DeviceConfig,
+    /// Not before then.
+    start_at: Option<Instant>,
+    /// Short runs in a row.
+    short: u32,
+    live: Option<(Arc<Process>, JoinHandle<()>)>,
+}
+
+/// All devices with their processes.
+pub(crate) struct Fleet {
+    core: Arc<Core>,
+    greeting: Greeting,
+    patience: Patience,
+    spawner: Spawner,
+    counter: OomCounter,
+    runs: Vec<Run>,
+    /// Open attempts that no process holds, since when they were seen.
+    orphans: Vec<(ProcessId, proofkeep_store::records::AttemptRef, Instant)>,
+}
+
+impl Fleet {
+    pub fn new(
+        core: Arc<Core>,
+        devices: &[DeviceConfig],
+        greeting: Greeting,
+        patience: Patience,
+    ) -> io::Result<Self> {
+        let run = |config: &DeviceConfig| Run {
+            config: config.clone(),
+            start_at: None,
+            short: 0,
+            live: None,
+        };
+        Ok(Self {
+            core,
+            greeting,
+            patience,
+            spawner: Spawner::start()?,
+            counter: OomCounter::find(),
+            runs: devices.iter().map(run).collect(),
+            orphans: Vec::new(),
+        })
+    }
+
+    /// Processes that were started and aren't gone.
+    pub fn processes(&self) -> impl Iterator<Item = &Arc<Process>> {
+        self.runs
+            .iter()
+            .filter_map(|run| run.live.as_ref())
+            .map(|(process, _)| process)
+    }
+
+    /// The process of that name.
+    pub fn process(&self, id: ProcessId) -> Option<&Arc<Process>> {
+        self.processes().find(|process| process.id == id)
+    }
+
+    /// Those that said hello.
+    pub fn up(&self) -> BTreeSet<ProcessId> {
+        self.processes()
+            .filter(|process| process.is_up())
+            .map(|process| process.id)
+            .collect()
+    }
+
+    /// Leases that were asked to stop.
+    pub fn asked(&self) -> BTreeSet<Token> {
+        self.processes()
+            .flat_map(|process| process.held.lock().asked().collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Starts what is to be started and looks after what runs. Returns when it wants to be called again at the latest.
+    pub async fn tend(&mut self, stopping: bool) {
+        let now = Instant::now();
+        for index in 0..self.runs.len() {
+            self.bury(index, now);
+            let run = &self.runs[index];
+            if run.live.is_none() && !stopping && run.start_at.is_none_or(|at| at <= now) {
+                self.start(index).await;
+            }
+        }
+        for process in self.processes() {
+            self.watch(process, now);
+        }
+    }
+
+    /// Takes away a process that is gone and sets the time of the next start.
+    fn bury(&mut self, index: usize, now: Instant) {
+        let run = &mut self.runs[index];
+        let Some((process, thread)) = run
+            .live
+            .take_if(|(process, _)| process.gone.load(Ordering::Acquire))
+        else {
+            return;
+        };
+        // It has said that it is gone, so it ends at once; a panic in it was caught there.
+        let _ = thread.join();
+        run.short = if now.duration_since(process.since) >= GOOD_RUN {
+            0
+        } else {
+            run.short + 1
+        };
+        run.start_at = Some(now + back_off(run.short));
+    }
+
+    async fn start(&mut self, index: usize) {
+        let device = self.runs[index].config.name.clone();
+        let id = match self
+            .core
+            .handle
+            .commit(Command::ProcessStart {
+                device: device.clone(),
+            })
+            .await
+        {
+            Ok(committed) => match committed.reply {
+                Reply::Process(id) => id,
+                _ => return,
+            },
+            Err(error) => {
+                tracing::error!(device, "a worker process can't be started: {error}");
+                self.runs[index].start_at = Some(Instant::now() + LONGEST);
+                return;
+            }
+        };
+        let run = &mut self.runs[index];
+        match Self::launch(
+            &self.core,
+            &self.spawner,
+            &self.greeting,
+            &self.counter,
+            id,
+            &run.config,
+        ) {
+            Ok(live) => {
+                tracing::debug!(process = %id, device, "worker process started");
+                run.live = Some(live);
+            }
+            Err(error) => {
+                tracing::error!(device, "a worker process can't be started: {error}");
+                run.short += 1;
+                run.start_at = Some(Instant::now() + back_off(run.short));
+                let failure = Failure::new(
+                    FailureClass::Interrupted,
+                    format!("it could not be started: {error}"),
+                );
+                let lost = Command::ProcessLost {
+                    process: id,
+                    failure,
+                    culprit: None,
+                    own_fault: false,
+                    process_peak_bytes: None,
+                };
+                if let Err(error) = self.core.handle.commit(lost).await {
+                    tracing::error!(process = %id, "the end of a worker process was not stored: {error}");
+                }
+            }
+        }
+    }
+
+    fn launch(
+        core: &Arc<Core>,
+        spawner: &Spawner,
+        greeting: &Greeting,
+        counter: &OomCounter,
+        id: ProcessId,
+        device: &DeviceConfig,
+    ) -> io::Result<(Arc<Process>, JoinHandle<()>)> {
+        let started = process::start(spawner, id, &device.name, &greeting.data)?;
+        let process = Arc::clone(&started.process);
+        let welcome = ToWorker::Welcome {
+            objects: greeting.data.join("objects").to_string_lossy().into_owned(),
+            scratch: greeting.data.join("tmp").to_string_lossy().into_owned(),
+            boot: greeting.boot.0,
+            threads: device.threads,
+            checkpoint_after_ms: u64::try_from(greeting.checkpoint_after.as_millis()).unwrap_or(u64::MAX),
+            wasm_memory_bytes: greeting.wasm_memory_bytes,
+            wasm_fuel: greeting.wasm_fuel,
+        };
+        let (core, counter) = (Arc::clone(core), counter.clone());
+        let name = format!("from {}", device.name);
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || hear::run(&core, started, welcome, &counter))?;
+        Ok((process, thread))
+    }
+
+    /// Notices silence, and acts on it.
+    fn watch(&self, process: &Arc<Process>, now: Instant) {
+        if process.gone.load(Ordering::Acquire) {
+            return;
+        }
+        let late = !process.is_up() && now.duration_since(process.since) > HELLO;
+        let closed = process
+            .closed
+            .lock()
+            .is_some_and(|at| now.duration_since(at) > CLOSED);
+        if late || closed {
+            tracing::warn!(process = %process.id, "a worker process that says nothing is killed");
+            return process.kill(None);
+        }
+        let overdue = process.held.lock().overdue(now, &self.patience);
+        for overdue in overdue {
+            match overdue {
+                Overdue::Stop(token, failure) => process.ask_stop(token, &failure),
+                Overdue::Kill(culprit) => {
+                    tracing::warn!(process = %process.id, "a worker process that does not answer is killed");
+                    process.kill(culprit);
+                }
+            }
+        }
+    }
+
+    /// Compares what the store says is open with what the processes hold. A witness that nobody wants is dropped. An
+    /// attempt that its live process doesn't know, seen so for a while, could never end: its process is killed.
+    pub fn reconcile(&mut self, open: &[crate::schedule::OpenNow]) {
+        let now = Instant::now();
+        for process in self.processes() {
+            let unwanted: Vec<_> = {
+                let held = process.held.lock();
+                let wanted = |task: &&held::Task| !open.iter().any(|open| open.attempt == task.attempt);
+                held.tasks().filter(wanted).map(|task| task.attempt).collect()
+            };
+            for attempt in unwanted {
+                self.drop_witness(process, attempt);
+            }
+        }
+        let mut orphans = Vec::new();
+        for open in open {
+            let Some(process) = self.process(open.process).filter(|process| process.is_up()) else {
+                continue;
+            };
+            if process.held.lock().attempt(open.attempt).is_none() {
+                let known = self
+                    .orphans
+                    .iter()
+                    .find(|(id, attempt, _)| *id == process.id && *attempt == open.attempt);
+                let since = known.map_or(now, |(_, _, since)| *since);
+                orphans.push((process.id, open.attempt, since));
+                if now.duration_since(since) > CLOSED {
+                    tracing::error!(process = %process.id, "an attempt is open that its process doesn't have; it is killed");
+                    process.kill(None);
+                }
+            }
+        }
+        self.orphans = orphans;
+    }
+
+    /// Tells a process to drop a witness, once.
+    pub fn drop_witness(&self, process: &Process, attempt: proofkeep_store::records::AttemptRef) {
+        if process.held.lock().drop_witness(attempt, Instant::now()) {
+            let work = crate::protocol::Work::new(attempt.job, attempt.partition, attempt.number);
+            process.say(ToWorker::Drop { work });
+        }
+    }
+
+    /// Asks everything to stop, for the end of the daemon, and tells idle processes to quit. `true` when all are gone.
+    pub fn wind_down(&self) -> bool {
+        let failure = Failure::new(FailureClass::Shutdown, "the daemon was asked to stop");
+        for process in self.processes() {
+            let (tokens, waiting): (Vec<Token>, Vec<_>) = {
+                let held = process.held.lock();
+                let finishing = |task: &&held::Task| !matches!(task.stage, held::HeldStage::Finish(_));
+                (
+                    held.tasks()
+                        .filter(finishing)
+                        .filter_map(|task| task.stage.token())
+                        .chain(held.imports.keys().copied())
+                        .collect(),
+                    held.tasks()
+                        .filter(|task| task.stage.token().is_none())
+                        .map(|task| task.attempt)
+                        .collect(),
+                )
+            };
+            for token in tokens {
+                process.ask_stop(token, &failure);
+            }
+            for attempt in waiting {
+                self.drop_witness(process, attempt);
+            }
+            let idle = {
+                let held = process.held.lock();
+                held.tasks().next().is_none() && held.imports.values().all(|import| import.again.is_some())
+            };
+            if idle && !process.quitting.swap(true, Ordering::AcqRel) {
+                process.say(ToWorker::Quit);
+            }
+        }
+        self.processes()
+            .all(|process| process.gone.load(Ordering::Acquire))
+    }
+
+    /// Kills what is left.
+    pub fn kill_all(&self) {
+        for process in self.processes() {
+            process.kill(None);
+        }
+    }
+
+    /// For a fleet that is dropped: waits for the readers of processes that were killed.
+    pub fn join(&mut self) {
+        for run in &mut self.runs {
+            if let Some((_, thread)) = run.live.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+fn back_off(short: u32) -> Duration {
+    match short {
+        0 | 1 => Duration::ZERO,
+        more => Duration::from_secs(1 << (more - 2).min(6)).min(LONGEST),
+    }
+}

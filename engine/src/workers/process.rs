@@ -1,0 +1,181 @@
+//! One worker process: how it is started, spoken to, and ended.
+
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+use std::{fs, io};
+
+use parking_lot::Mutex;
+use proofkeep_store::ids::{ProcessId, Token};
+use proofkeep_store::records::Failure;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::held::Held;
+use crate::protocol::{self, ToWorker};
+
+/// A worker process that was started. Its reader thread ends it in the store when it is gone.
+pub(crate) struct Process {
+    pub id: ProcessId,
+    pub device: String,
+    /// Started at.
+    pub since: Instant,
+    /// It said hello and was welcomed.
+    pub up: AtomicBool,
+    /// It was told to quit.
+    pub quitting: AtomicBool,
+    /// It is gone, and the store knows.
+    pub gone: AtomicBool,
+    /// Nothing more comes from it; since when.
+    pub closed: Mutex<Option<Instant>>,
+    /// Its resident size and the most so far, as it last said.
+    pub rss: AtomicU64,
+    pub peak: AtomicU64,
+    /// What it says of its device.
+    pub description: Mutex<String>,
+    pub held: Mutex<Held>,
+    /// We killed it; with the lease that was the reason and how its attempt ends.
+    killed: Mutex<Option<Option<(Token, Failure)>>>,
+    handle: OwnedFd,
+    out: mpsc::Sender<ToWorker>,
+}
+
+impl Process {
+    /// Says something. A process that is gone hears nothing; its end is noticed by its reader.
+    pub fn say(&self, word: ToWorker) {
+        // The writer is gone only when the process is.
+        let _ = self.out.send(word);
+    }
+
+    /// Asks for the end of the work under a lease, once.
+    pub fn ask_stop(&self, token: Token, failure: &Failure) {
+        if self.held.lock().ask(token, failure, Instant::now()) {
+            tracing::debug!(process = %self.id, %token, class = %failure.class, "asked to stop");
+            self.say(ToWorker::Stop {
+                token: token.into(),
+                class: failure.class.name().to_owned(),
+            });
+        }
+    }
+
+    /// Kills it. `culprit` names the lease that was the reason, and how its attempt ends.
+    pub fn kill(&self, culprit: Option<(Token, Failure)>) {
+        let mut killed = self.killed.lock();
+        if killed.is_none() {
+            *killed = Some(culprit);
+        }
+        drop(killed);
+        // The handle names this process for ever, so no other one can be hit; if it is gone there is nothing to do.
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+
+    /// Why we killed it, if we did.
+    pub fn killed(&self) -> Option<Option<(Token, Failure)>> {
+        self.killed.lock().clone()
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.up.load(Ordering::Acquire) && !self.gone.load(Ordering::Acquire)
+    }
+}
+
+/// A thread that starts processes and lives as long as the daemon: the parent-death signal of a child follows the
+/// thread that started it.
+pub(crate) struct Spawner {
+    requests: mpsc::Sender<(Command, mpsc::Sender<io::Result<Child>>)>,
+}
+
+impl Spawner {
+    pub fn start() -> io::Result<Self> {
+        let (requests, received) = mpsc::channel::<(Command, mpsc::Sender<io::Result<Child>>)>();
+        std::thread::Builder::new()
+            .name("spawner".to_owned())
+            .spawn(move || {
+                for (mut command, answer) in received {
+                    // The command is dropped here, and with it our copy of the child's end of the socket.
+                    let _ = answer.send(command.spawn());
+                }
+            })?;
+        Ok(Self { requests })
+    }
+
+    fn spawn(&self, command: Command) -> io::Result<Child> {
+        let (answer, answered) = mpsc::channel();
+        let gone = |_| io::Error::other("the thread that starts processes is gone");
+        self.requests.send((command, answer)).map_err(|_| gone(()))?;
+        answered.recv().map_err(|_| gone(()))?
+    }
+}
+
+/// What a started process is watched with.
+pub(crate) struct Started {
+    pub process: std::sync::Arc<Process>,
+    pub child: Child,
+    pub words: UnixStream,
+}
+
+/// Starts the worker process `id` for `device`, on this same program.
+pub(crate) fn start(spawner: &Spawner, id: ProcessId, device: &str, data: &Path) -> io::Result<Started> {
+    let (ours, theirs) = UnixStream::pair()?;
+    // The socket is the child's standard input: the one descriptor that a child gets without a moment in which another
+    // child could get it too.
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args(["worker", "--device", device, "--fd", "0", "--data"])
+        .arg(fs::canonicalize(data)?)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null());
+    let mut child = spawner.spawn(command)?;
+    let handle = match open_handle(&child) {
+        Ok(handle) => handle,
+        Err(error) => {
+            child.kill()?;
+            child.wait()?;
+            return Err(error);
+        }
+    };
+    let (out, words_out) = mpsc::channel();
+    let mut writer = ours.try_clone()?;
+    std::thread::Builder::new()
+        .name(format!("to {device}"))
+        .spawn(move || {
+            for word in words_out {
+                let sent = protocol::write(&mut writer, &word);
+                if sent.is_err() || writer.flush().is_err() {
+                    // Its reader sees the end.
+                    return;
+                }
+            }
+        })?;
+    let process = Process {
+        id,
+        device: device.to_owned(),
+        since: Instant::now(),
+        up: AtomicBool::new(false),
+        quitting: AtomicBool::new(false),
+        gone: AtomicBool::new(false),
+        closed: Mutex::default(),
+        rss: AtomicU64::new(0),
+        peak: AtomicU64::new(0),
+        description: Mutex::default(),
+        held: Mutex::default(),
+        killed: Mutex::default(),
+        handle,
+        out,
+    };
+    Ok(Started {
+        process: std::sync::Arc::new(process),
+        child,
+        words: ours,
+    })
+}
+
+fn open_handle(child: &Child) -> io::Result<OwnedFd> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("the system gave no process id"))?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
