@@ -128,6 +128,10 @@ fn it_says_why_a_job_waits() {
     let waiting = world.submit(1);
     let (token, _) = world.synth_start(waiting, 0);
     world.fail_attempt(token, FailureClass::TimedOut);
+    assert_eq!(
+        query::job(&world.view, waiting).unwrap().unwrap().reason,
+        job(&read(&world), waiting).reason
+    );
     assert!(matches!(job(&read(&world), waiting).reason, Some(WaitReason::BackingOff(at)) if at > world.now));
 }
 

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::reason::ready_of_job;
+use super::reason::{backing_off, ready_of_job};
 use super::{Counted, WaitReason, count_keys, estimate, number_at, schedule, wait_reason};
 use crate::codec::{self, Record};
 use crate::ids::{JobNumber, Millis};
@@ -126,13 +126,22 @@ pub fn job(view: &dyn View, number: JobNumber) -> Result<Option<JobDetail>, Read
     let summary = summary(view, &job)?;
     let generation = view::record(view, &keys::generation(number, job.generation))?;
     let queue = place(view, &job)?;
-    let reason = wait_reason(
+    let mut reason = wait_reason(
         view,
         &job,
         summary.running,
         schedule::queue(view)?,
         &schedule::devices(view)?,
     )?;
+    if reason.is_none() && summary.running == 0 && queue.is_none() && job.state.grants() {
+        let partitions: Vec<Partition> = view::records(view, &keys::of_job(Family::Partition, number))?;
+        reason = backing_off(
+            &job,
+            partitions
+                .iter()
+                .map(|partition| (partition.state, partition.wake_at)),
+        );
+    }
     let remaining_ms = estimate::remaining_ms(view, &job)?;
     Ok(Some(JobDetail {
         job,

@@ -9,6 +9,7 @@ mod circuits;
 mod counters;
 mod cursor;
 mod cuzk;
+mod drawing;
 mod estimate;
 mod events;
 mod job;

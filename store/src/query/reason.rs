@@ -1,8 +1,8 @@
 //! Why a job with work to do does none.
 
 use crate::ids::Millis;
-use crate::keys::{self, Family};
-use crate::records::{Circuit, CircuitState, Device, DeviceState, Job, Partition, Queue};
+use crate::keys;
+use crate::records::{Circuit, CircuitState, Device, DeviceState, Job, PartitionState, Queue};
 use crate::view::{self, ReadError, View};
 
 /// Why a job waits. That memory is short is known to the scheduler alone; it comes after these.
@@ -32,7 +32,7 @@ impl WaitReason {
 }
 
 /// What the store says about why `job` waits; `None` when it has an attempt open (`running` > 0), is past proving, or
-/// simply has to wait its turn.
+/// simply has to wait its turn. Whether all that is left backs off takes a look at the partitions: `backing_off`.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -62,12 +62,7 @@ pub fn wait_reason(
     {
         return Ok(Some(WaitReason::DeviceSuspended));
     }
-    let any_ready = !view.scan(&ready_of_job(job), None, 1)?.is_empty();
-    if any_ready {
-        Ok(None)
-    } else {
-        first_wake(view, job)
-    }
+    Ok(None)
 }
 
 /// The prefix of the job's entries in the ready index.
@@ -77,12 +72,20 @@ pub(super) fn ready_of_job(job: &Job) -> keys::Key {
     prefix
 }
 
-/// When the first of the job's waiting partitions wakes.
-fn first_wake(view: &dyn View, job: &Job) -> Result<Option<WaitReason>, ReadError> {
-    let partitions: Vec<Partition> = view::records(view, &keys::of_job(Family::Partition, job.number))?;
-    Ok(partitions
-        .iter()
-        .filter_map(|partition| partition.wake_at)
-        .min()
-        .map(WaitReason::BackingOff))
+/// Says so if all that is left of a job backs off: none of its partitions is ready, and one wakes first.
+pub(super) fn backing_off(
+    job: &Job,
+    partitions: impl Iterator<Item = (PartitionState, Option<Millis>)>,
+) -> Option<WaitReason> {
+    let mut first = None;
+    for (state, wake_at) in partitions {
+        match (state, wake_at) {
+            (PartitionState::Waiting, Some(at)) => {
+                first = Some(first.map_or(at, |first: Millis| first.min(at)))
+            }
+            (PartitionState::Ready, _) => return None,
+            _ => {}
+        }
+    }
+    first.filter(|_| job.state.grants()).map(WaitReason::BackingOff)
 }
