@@ -75,7 +75,7 @@ pub(crate) fn unreadable(error: &dyn std::fmt::Display) -> Problem {
 pub fn object_problem(error: &ObjectError) -> Problem {
     match error {
         ObjectError::DiskFull(_) => {
-            Problem::new(507, "disk-full", "the disk is full", error.to_string()).retryable()
+            Problem::new(507, "disk-budget", "the disk is full", error.to_string()).retryable()
         }
         ObjectError::Missing(digest) => missing(&[*digest]),
         ObjectError::Damaged { .. } => Problem::input("blob-damaged", error.to_string()),

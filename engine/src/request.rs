@@ -245,9 +245,19 @@ fn write(value: &Value) -> Vec<u8> {
 }
 
 fn object(body: &[u8]) -> Result<Map<String, Value>, Problem> {
+    match value(body)? {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(not_an_object()),
+    }
+}
+
+/// Reads a body as JSON.
+///
+/// # Errors
+/// 400 with line and column.
+pub fn value(body: &[u8]) -> Result<Value, Problem> {
     match serde_json::from_slice(body) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(not_an_object()),
+        Ok(value) => Ok(value),
         // serde_json's text has line and column and none of the content.
         Err(error) => Err(Problem::new(
             400,

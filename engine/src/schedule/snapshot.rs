@@ -11,6 +11,8 @@ use proofkeep_store::records::{
 };
 use proofkeep_store::view::{self, ReadError, View};
 
+use crate::kinds::groth16::import_bytes;
+
 use super::{DeviceNow, ImportNow, OpenNow, ReadyNow, Snapshot, is_over};
 
 /// Steps through the ready index in one look; more jobs than this that wait for an import are passed over in several.
@@ -22,8 +24,6 @@ const DUE: usize = 64;
 /// Ended jobs walked over, and jobs forgotten, in one slow look.
 const DONE_PAGE: usize = 2048;
 const PRUNES: usize = 16;
-/// What an import needs beside the key.
-const IMPORT_BYTES: u64 = 64 << 20;
 
 /// How many ended jobs are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl Look<'_> {
                 }
                 _ => self.now.imports.push(ImportNow {
                     circuit: circuit.digest,
-                    bytes: circuit.facts.key_bytes.saturating_add(IMPORT_BYTES),
+                    bytes: import_bytes(&circuit),
                 }),
             }
         }

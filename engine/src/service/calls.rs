@@ -9,6 +9,7 @@ use proofkeep_store::records::{Circuit, Job, JobState};
 use uuid::Uuid;
 
 use super::{Engine, check, problems};
+use crate::circuits::plan_circuit;
 use crate::desk::unreadable;
 use crate::kinds::Desk as _;
 use crate::problem::Problem;
@@ -181,6 +182,56 @@ impl Engine {
             actor: actor.to_owned(),
         })
         .await
+    }
+
+    /// Registers a circuit from its description; see [`plan_circuit`]. Its import starts at once, and jobs may be
+    /// submitted meanwhile.
+    ///
+    /// # Errors
+    /// 400 and 422 when the description or a header is wrong, 409 when the name points to another circuit.
+    pub async fn register_circuit(
+        &self,
+        name: &str,
+        body: Vec<u8>,
+        replace: bool,
+        actor: &str,
+    ) -> Result<Registered, Problem> {
+        let (core, desk) = (Arc::clone(&self.core), self.desk.clone());
+        let (name, actor) = (name.to_owned(), actor.to_owned());
+        let allow_insecure = self.allow_insecure_setup;
+        let add = self
+            .blocking(move || {
+                let spec = request::value(&body)?;
+                let add = plan_circuit(&desk, &name, &spec, replace, &actor)?;
+                if add.facts.insecure && !allow_insecure {
+                    let detail = "anyone who knows how this key was made can forge proofs under it, and \
+                                  allow_insecure_setup = false refuses such keys; use one from a ceremony";
+                    return Err(Problem::input("insecure-setup", detail));
+                }
+                let budget = core.ledger.snapshot().budget();
+                if add.facts.key_bytes > budget {
+                    let (needed, circuit) = (add.facts.key_bytes, add.circuit);
+                    let detail = format!(
+                        "the key of {circuit} takes {needed} bytes of memory and the budget is {budget} bytes; give \
+                         proofkeep more memory, or use a smaller circuit"
+                    );
+                    return Err(Problem::input("needs-memory", detail));
+                }
+                Ok(add)
+            })
+            .await?;
+        let digest = add.circuit;
+        let committed = self
+            .core
+            .handle
+            .commit(Command::CircuitAdd(add))
+            .await
+            .map_err(problems::commit)?;
+        let circuit = self.core.circuit(digest).map_err(|error| unreadable(&error))?;
+        Ok(Registered {
+            circuit,
+            unchanged: committed.reply == Reply::Unchanged,
+        })
     }
 
     /// Forgets a circuit; its files go when nobody else needs them.

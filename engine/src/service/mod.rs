@@ -57,6 +57,8 @@ pub struct EngineConfig {
     pub wasm_memory_bytes: u64,
     /// Its fuel.
     pub wasm_fuel: u64,
+    /// Keys that anyone can forge under, and that say so, may be registered.
+    pub allow_insecure_setup: bool,
     /// The build, as boots name it.
     pub version: String,
 }
@@ -82,6 +84,7 @@ impl EngineConfig {
             patience: Patience::default(),
             wasm_memory_bytes: 1 << 30,
             wasm_fuel: 50_000_000_000,
+            allow_insecure_setup: true,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -161,6 +164,7 @@ pub struct Engine {
     core: Arc<Core>,
     desk: DaemonDesk,
     devices: Vec<DeviceConfig>,
+    allow_insecure_setup: bool,
     window: Arc<Window>,
     orders: mpsc::UnboundedSender<Order>,
     blocking: tokio::runtime::Handle,
@@ -242,6 +246,7 @@ impl Engine {
             core,
             desk,
             devices: config.devices,
+            allow_insecure_setup: config.allow_insecure_setup,
             window,
             orders,
             blocking,

@@ -28,7 +28,7 @@ pub(super) fn commit(error: CommitError) -> Problem {
 /// The daemon is on its way out.
 pub(super) fn stopping() -> Problem {
     let detail = "the daemon is stopping; try again when it is back";
-    Problem::new(503, "stopping", "the daemon is stopping", detail).retryable()
+    Problem::new(503, "draining", "the daemon is stopping", detail).retryable()
 }
 
 fn refused(refusal: &Refusal) -> Problem {

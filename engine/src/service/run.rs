@@ -409,7 +409,7 @@ impl Loop {
             token: token.into(),
             work: Work::new(attempt.job, attempt.partition, attempt.number),
             kind: job.kind,
-            circuit: circuit.as_ref().map(files),
+            circuit: circuit.as_ref().map(CircuitFiles::from),
             request: request.to_vec(),
             ticket_bytes: ask.bytes,
             recheck,
@@ -467,14 +467,7 @@ impl Loop {
             work: Work::new(attempt.job, attempt.partition, attempt.number),
             witness: made.witness.0,
             key: made.key.0,
-            pieces: pieces
-                .into_iter()
-                .map(|piece| WirePiece {
-                    name: piece.name,
-                    bytes: piece.bytes,
-                    millis: piece.millis,
-                })
-                .collect(),
+            pieces: pieces.iter().map(WirePiece::from).collect(),
         });
     }
 
@@ -488,7 +481,7 @@ impl Loop {
                 process.held.lock().import(circuit, token, done, Instant::now());
                 process.say(ToWorker::Import {
                     token: token.into(),
-                    files: files(&record),
+                    files: CircuitFiles::from(&record),
                     done,
                 });
             }
@@ -518,7 +511,7 @@ impl Loop {
                     process.held.lock().import_again(token, now);
                     process.say(ToWorker::Import {
                         token: token.into(),
-                        files: files(&record),
+                        files: CircuitFiles::from(&record),
                         done,
                     });
                 }
@@ -594,20 +587,5 @@ fn import_done(circuit: &Circuit) -> u64 {
     match circuit.state {
         proofkeep_store::records::CircuitState::Importing(import) => import.done,
         _ => 0,
-    }
-}
-
-/// The files of a circuit, as a worker process gets them.
-pub(super) fn files(circuit: &Circuit) -> CircuitFiles {
-    let bytes = |digest: Option<Digest>| digest.map(|digest| digest.0);
-    CircuitFiles {
-        circuit: circuit.digest.0,
-        r1cs: bytes(circuit.files.r1cs),
-        zkey: bytes(circuit.files.zkey),
-        wasm: bytes(circuit.files.wasm),
-        sym: bytes(circuit.files.sym),
-        matrices: bytes(circuit.matrices),
-        vk: bytes(circuit.vk),
-        allow_unfinished: circuit.allow_unfinished,
     }
 }

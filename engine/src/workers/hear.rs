@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use proofkeep_store::CommitError;
 use proofkeep_store::ids::{Digest, Millis, Token};
 use proofkeep_store::machine::{Command, ProofStored, SynthEnd};
-use proofkeep_store::records::{AttemptRef, CircuitFacts, Failure, FailureClass, Piece};
+use proofkeep_store::records::{AttemptRef, CircuitFacts, Failure, FailureClass};
 
 use super::death::{Circumstances, judge};
 use super::held::{HeldStage, Made, Task};
@@ -265,12 +265,7 @@ impl Reader<'_> {
         let attempt = task.attempt.number;
         let pieces = pieces
             .into_iter()
-            .map(|WirePiece { name, bytes, millis }| Piece {
-                name,
-                bytes,
-                millis,
-                attempt,
-            })
+            .map(|piece| piece.into_piece(attempt))
             .collect();
         let command = Command::Checkpoint {
             token,
@@ -350,7 +345,7 @@ impl Reader<'_> {
     }
 
     fn failed(&self, token: Token, wire: &WireFailure, peak_bytes: Option<u64>) {
-        let failure = failure_of(wire);
+        let failure = Failure::from(wire);
         if self.process.held.lock().imports.contains_key(&token) {
             return self.import_failed(token, failure);
         }
@@ -413,15 +408,7 @@ impl Reader<'_> {
     }
 
     fn import_done(&self, token: Token, facts: WireFacts, vk: Digest, matrices: Digest) {
-        let facts = CircuitFacts {
-            constraints: facts.constraints,
-            wires: facts.wires,
-            public: facts.public,
-            domain_log2: facts.domain_log2,
-            key_bytes: facts.key_bytes,
-            insecure: facts.insecure,
-            setup: facts.setup,
-        };
+        let facts = CircuitFacts::from(facts);
         let ended = self.core.commit(Command::ImportEnd {
             token,
             facts,
@@ -504,16 +491,5 @@ fn is_an_answer(class: FailureClass) -> bool {
             | FailureClass::Stalled
             | FailureClass::TimedOut
             | FailureClass::Interrupted
-    )
-}
-
-fn failure_of(wire: &WireFailure) -> Failure {
-    let class = FailureClass::ALL
-        .into_iter()
-        .find(|class| class.name() == wire.class);
-    Failure::coded(
-        class.unwrap_or(FailureClass::DeviceError),
-        wire.code.clone(),
-        wire.detail.clone(),
     )
 }
