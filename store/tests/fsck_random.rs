@@ -16,7 +16,11 @@ use proofkeep_store::records::{
     SourceFiles,
 };
 use proofkeep_store::view::View;
-use support::{DEVICE, World, digest, facts};
+use support::{World, digest, facts};
+
+/// Two devices, three slots.
+const DEVICES: [(&str, u32); 2] = [("cpu:0", 1), ("opencl:0", 2)];
+const WORKERS: usize = 3;
 
 /// A small generator of numbers (splitmix64).
 struct Dice(u64);
@@ -43,6 +47,13 @@ impl Dice {
     }
 }
 
+fn devices() -> Vec<(String, u32)> {
+    DEVICES
+        .iter()
+        .map(|(name, slots)| ((*name).to_owned(), *slots))
+        .collect()
+}
+
 /// Somebody who asks for anything.
 struct Crowd {
     world: World,
@@ -53,11 +64,33 @@ struct Crowd {
 
 impl Crowd {
     fn new(seed: u64) -> Self {
-        Self {
+        let mut crowd = Self {
             world: World::new(),
             dice: Dice(seed),
             tokens: Vec::new(),
             counts: Default::default(),
+        };
+        crowd.world.boot = BootNumber(2);
+        crowd.world.step(Command::BootOpen {
+            version: "test".to_owned(),
+            devices: devices(),
+        });
+        crowd
+    }
+
+    fn device(&mut self) -> String {
+        DEVICES[self.dice.roll(DEVICES.len())].0.to_owned()
+    }
+
+    /// From now on, commands name a worker process of any device.
+    fn change_process(&mut self) {
+        let live: Vec<_> = query::devices(&self.world.view)
+            .unwrap()
+            .iter()
+            .filter_map(|device| device.process)
+            .collect();
+        if let Some(process) = self.dice.pick(&live) {
+            self.world.process = process;
         }
     }
 
@@ -224,7 +257,7 @@ impl Crowd {
                 attempt,
             },
             28..=31 => {
-                let worker = WorkerId(self.dice.roll(2) as u32);
+                let worker = WorkerId(self.dice.roll(WORKERS) as u32);
                 Command::GpuStart {
                     job,
                     partition,
@@ -283,7 +316,7 @@ impl Crowd {
                 }
             }
             40 => Command::ProcessStart {
-                device: DEVICE.to_owned(),
+                device: self.device(),
             },
             41 => self.queue(),
             42 => self.boot(),
@@ -334,13 +367,13 @@ impl Crowd {
             2 => {
                 let until = self.dice.chance(50).then(|| self.world.now.after(100));
                 Command::DeviceSuspend {
-                    device: DEVICE.to_owned(),
+                    device: self.device(),
                     until,
                     reason: "hot".to_owned(),
                 }
             }
             3 | 4 => Command::DeviceResume {
-                device: DEVICE.to_owned(),
+                device: self.device(),
             },
             _ => Command::Resume { actor: Self::actor() },
         }
@@ -354,7 +387,7 @@ impl Crowd {
                 self.world.boot = BootNumber(query::last_boot(&self.world.view).unwrap().0 + 1);
                 Command::BootOpen {
                     version: "test".to_owned(),
-                    devices: vec![(DEVICE.to_owned(), 2)],
+                    devices: devices(),
                 }
             }
         }
@@ -364,23 +397,13 @@ impl Crowd {
     fn useful(&mut self) -> Option<Command> {
         let view = &self.world.view;
         let process = self.world.process;
-        if query::devices(view)
-            .unwrap()
-            .iter()
-            .any(|device| device.process.is_none())
-        {
-            return Some(Command::ProcessStart {
-                device: DEVICE.to_owned(),
-            });
-        }
-        if query::devices(view)
-            .unwrap()
-            .iter()
-            .any(|device| device.state != DeviceState::Up)
-        {
-            return Some(Command::DeviceResume {
-                device: DEVICE.to_owned(),
-            });
+        for device in query::devices(view).unwrap() {
+            if device.process.is_none() {
+                return Some(Command::ProcessStart { device: device.name });
+            }
+            if device.state != DeviceState::Up {
+                return Some(Command::DeviceResume { device: device.name });
+            }
         }
         let queue = query::queue(view).unwrap();
         if queue.paused || queue.draining {
@@ -416,7 +439,7 @@ impl Crowd {
                         process_peak_bytes: None,
                     }));
                 }
-                _ => steps.extend((0..2).map(WorkerId).map(|worker| Command::GpuStart {
+                _ => steps.extend((0..WORKERS as u32).map(WorkerId).map(|worker| Command::GpuStart {
                     job,
                     partition,
                     attempt,
@@ -479,6 +502,7 @@ impl Crowd {
     }
 
     fn turn(&mut self) {
+        self.change_process();
         let useful = if self.dice.chance(70) { self.useful() } else { None };
         let command = match useful {
             Some(command) => command,
