@@ -1,8 +1,8 @@
 //! The one thread that writes: take a group of commands, let the machine decide each, apply, make durable, answer.
 //!
-//! 1. [`lanes`]: commands wait in two lanes. Ends, checkpoints and cancels come first and are never refused; requests
+//! 1. `lanes`: commands wait in two lanes. Ends, checkpoints and cancels come first and are never refused; requests
 //!    are bounded, and a full lane says [`CommitError::Busy`].
-//! 2. [`group`]: under the write side of one lock, each command is decided and applied as its own transaction, so that
+//! 2. `group`: under the write side of one lock, each command is decided and applied as its own transaction, so that
 //!    a refusal leaves the others alone. A group ends at 256 commands, at 256 KiB, or when sled may have written 3 MiB of
 //!    log for it.
 //! 3. Still under the lock: sled's flush, then `fdatasync` on our own descriptor. Any error ends the process there.
@@ -11,6 +11,7 @@
 pub(crate) mod fatal;
 mod group;
 mod lanes;
+mod reached;
 mod shared;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 
 pub(crate) use group::Weight;
 pub use group::{MAX_COMMAND_BYTES, MAX_COMMAND_LOG, MAX_GROUP_BYTES, MAX_GROUP_COMMANDS, MAX_GROUP_LOG};
+pub(crate) use reached::Reached;
 pub(crate) use shared::Shared;
 pub use shared::Stats;
 

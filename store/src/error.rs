@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::ids::JournalNumber;
+
 /// The exit code when the store can't go on and a person is needed.
 pub const EXIT_STORE: i32 = 70;
 
@@ -82,6 +84,20 @@ pub enum OpenError {
         reason: String,
         /// Its snapshot files were moved to `quarantine/`.
         quarantined: bool,
+    },
+    /// The database opens with less than there was.
+    #[error("the store in {} opens at journal entry {found}, but it had reached {reached}: its log is damaged and \
+             acknowledged work is missing. Restore the last backup into a new directory; to go on with what is left, \
+             remove {}", .path.display(), .mark.display())]
+    Lost {
+        /// The directory.
+        path: PathBuf,
+        /// The journal's last number as it is.
+        found: JournalNumber,
+        /// As it was.
+        reached: JournalNumber,
+        /// The file that says so.
+        mark: PathBuf,
     },
     /// A record that every store has can't be read.
     #[error("the store {} opens, but {source}; run `proofkeep fsck`", .path.display())]

@@ -4,6 +4,7 @@
 //! LOCK         locked with flock while a process uses the directory; holds its process id
 //! FORMAT       format, schema, store id, segment size; written and synced last when the directory is made
 //! CURRENT      the name of the database in use, such as `store.1`
+//! REACHED      how far the journal had come, to find a log that lost its end
 //! CREATING     there only while the directory is being made
 //! store.N/     a sled database
 //! objects/     ab/{sha256}: what is too large for a record
@@ -99,7 +100,14 @@ pub struct DataDir {
     /// `FORMAT` isn't written yet.
     new: bool,
     /// Holds the lock.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        // Closing would leave it to a child that is between fork and exec just now.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl DataDir {
@@ -125,7 +133,7 @@ impl DataDir {
                 store: Uuid::nil(),
             },
             new: false,
-            _lock: lock,
+            lock,
         };
         match fs::read_to_string(data.file("FORMAT")) {
             Ok(text) => {

@@ -4,14 +4,15 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use proofkeep_migrations::LATEST;
 use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::codec;
-use crate::commit::{Handle, Limits, Shared, fatal};
+use crate::commit::{Handle, Limits, Reached, Shared, fatal};
 use crate::error::OpenError;
 use crate::format::{DataDir, SEGMENT_SIZE, sync_dir};
 use crate::ids::{BootNumber, JournalNumber};
@@ -82,9 +83,16 @@ impl Store {
                 quarantined: false,
             });
         };
+        let reached = check_reached(&data, journal)?;
         let objects = Objects::new(&data, BootNumber(last_boot.0 + 1));
         let data = Arc::new(data);
-        let shared = Arc::new(Shared::new(database, journal, Arc::clone(&data), *options));
+        let shared = Arc::new(Shared::new(
+            database,
+            journal,
+            reached,
+            Arc::clone(&data),
+            *options,
+        ));
         Ok(Self {
             data,
             shared,
@@ -161,6 +169,24 @@ fn read_sequence(view: &dyn View, sequence: Sequence) -> Result<Option<u64>, Rea
         .map_err(|damage| ReadError::damaged(&key, damage))
 }
 
+/// Compares the journal's last number with how far it had come, and notes it anew.
+fn check_reached(data: &DataDir, journal: JournalNumber) -> Result<Reached, OpenError> {
+    let mark = data.file("REACHED");
+    let (note, reached) = Reached::open(&mark).map_err(OpenError::io("opening", &mark))?;
+    if let Some(reached) = reached.filter(|reached| *reached > journal) {
+        return Err(OpenError::Lost {
+            path: data.path().to_path_buf(),
+            found: journal,
+            reached,
+            mark,
+        });
+    }
+    note.note(journal);
+    note.sync().map_err(OpenError::io("syncing", &mark))?;
+    sync_dir(data.path())?;
+    Ok(note)
+}
+
 /// Gives a new database its first record. sled opens a log whose start is overwritten as an empty one, and this tells
 /// the two apart: a store that was ever opened has a journal number.
 fn mark(database: &Database) {
@@ -189,6 +215,7 @@ pub(crate) fn open_database(data: &DataDir, number: u64, cache_bytes: u64) -> Re
 
 /// Opens or makes the database at `path`, which lies in `data`.
 pub(crate) fn open_at(data: &DataDir, path: &Path, cache_bytes: u64) -> Result<Database, OpenError> {
+    wait_for_sled(&path.join("db"))?;
     remove_generating(path)?;
     forget_cached(&path.join("db"))?;
     let mut quarantined = false;
@@ -253,6 +280,25 @@ fn try_open(path: &Path, cache_bytes: u64) -> Result<sled::Db, Failure> {
         Ok(Err(error)) => Err(Failure::Damaged(error.to_string())),
         Err(_) => Err(Failure::Damaged("sled panicked while reading it".to_owned())),
     }
+}
+
+/// Waits until an earlier handle of this process is closed: sled's own threads may hold its files for a moment after the
+/// last handle was dropped. Nobody else can have them, since we hold the directory's lock.
+fn wait_for_sled(log: &Path) -> Result<(), OpenError> {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let Ok(file) = File::open(log) else { return Ok(()) };
+    if file.try_lock().is_ok() {
+        return Ok(());
+    }
+    let (send, locked) = mpsc::channel();
+    std::thread::spawn(move || send.send(file.lock()));
+    let waited = locked.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::WouldBlock,
+            "it is still open in this process",
+        ))
+    });
+    waited.map_err(OpenError::io("locking", log))
 }
 
 /// Removes snapshots whose writing was cut off; with one there sled never opens again.

@@ -99,6 +99,12 @@ pub(crate) struct SledView<'a>(&'a sled::Tree);
 
 type Pairs = Vec<(Key, Vec<u8>)>;
 
+/// Some damage makes sled panic where it should say so; to a reader both are the end.
+fn reading<T>(read: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| fatal::stop_reading(&"sled panicked while reading it"))
+}
+
 fn pair(read: Result<(sled::IVec, sled::IVec), sled::Error>) -> (Key, Vec<u8>) {
     let (key, value) = read.unwrap_or_else(|error| fatal::stop_reading(&error));
     (key.to_vec(), value.to_vec())
@@ -119,13 +125,13 @@ impl View for SledView<'_> {
             Some(after) if after >= prefix => Excluded(after),
             _ => Included(prefix),
         };
-        Ok(self
-            .0
-            .range::<&[u8], _>((start, Unbounded))
-            .map(pair)
-            .take_while(|(key, _)| key.starts_with(prefix))
-            .take(limit)
-            .collect())
+        let pairs = self.0.range::<&[u8], _>((start, Unbounded)).map(pair);
+        Ok(reading(|| {
+            pairs
+                .take_while(|(key, _)| key.starts_with(prefix))
+                .take(limit)
+                .collect()
+        }))
     }
 
     fn scan_back(&self, prefix: &[u8], before: Option<&[u8]>, limit: usize) -> Result<Pairs, ReadError> {

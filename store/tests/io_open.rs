@@ -58,7 +58,14 @@ fn a_new_directory_is_private_and_complete() {
     ] {
         assert_eq!(mode(directory), 0o700, "{directory:?}");
     }
-    for file in ["LOCK", "FORMAT", "CURRENT", "store.1/db", "store.1/conf"] {
+    for file in [
+        "LOCK",
+        "FORMAT",
+        "CURRENT",
+        "REACHED",
+        "store.1/db",
+        "store.1/conf",
+    ] {
         assert_eq!(mode(file), 0o600, "{file}");
     }
     assert_eq!(fs::read_to_string(path.join("CURRENT")).unwrap(), "store.1\n");
@@ -267,4 +274,29 @@ fn damaged_small_files_are_named() {
     }
     fs::remove_file(data.path().join("CURRENT")).unwrap();
     assert!(matches!(refused(data.path()), OpenError::BadFile { .. }));
+}
+
+#[test]
+fn a_log_that_lost_its_end_is_not_opened_as_if_nothing_were_missing() {
+    let (data, before) = filled();
+    let log = data.path().join("store.1/db");
+    let mut bytes = fs::read(&log).unwrap();
+    // One bit in the middle of the log: sled takes it for the log's end.
+    let middle = bytes.iter().rposition(|byte| *byte != 0).unwrap() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let error = refused(data.path());
+    assert!(
+        matches!(error, OpenError::Lost { found, reached, .. } if found < reached),
+        "{error}"
+    );
+    // Whoever wants what is left says so.
+    fs::remove_file(data.path().join("REACHED")).unwrap();
+    let left = jobs(&open(data.path()));
+    assert!(
+        left.len() < before.len() && before.starts_with(&left),
+        "{} of {} jobs",
+        left.len(),
+        before.len()
+    );
 }

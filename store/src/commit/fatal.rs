@@ -41,7 +41,7 @@ pub(crate) fn stop_writing(error: &dyn Display, disk_full: bool) -> ! {
 }
 
 /// The store could not be read.
-pub(crate) fn stop_reading(error: &sled::Error) -> ! {
+pub(crate) fn stop_reading(error: &dyn Display) -> ! {
     stop(&format_args!(
         "the store could not be read ({error}); stopping: check the disk (dmesg, SMART), start again, and run \
          `proofkeep fsck` if it comes back"

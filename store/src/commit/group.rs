@@ -114,7 +114,7 @@ impl Writer {
             match self.lanes.wait(HEARTBEAT) {
                 Wake::Work => self.group(),
                 Wake::Idle => {}
-                Wake::Closed => return,
+                Wake::Closed => return self.shared.finish(),
             }
         }
     }
@@ -134,13 +134,8 @@ impl Writer {
             }
             self.shared.count(group.writes, group.weight);
         }
-        // Before the lock is given up, so that nobody reads anything newer than the published number.
         if let Some(journal) = group.journal {
-            self.shared.durable.send_if_modified(|durable| {
-                let risen = journal > *durable;
-                *durable = journal.max(*durable);
-                risen
-            });
+            self.shared.publish(journal);
         }
         lock.release();
         for (answer, outcome) in group.answers {

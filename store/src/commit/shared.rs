@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 
-use super::{Weight, fatal};
-use crate::error::OpenError;
+use super::{Reached, Weight, fatal};
+use crate::error::{OpenError, is_disk_full};
 use crate::format::DataDir;
 use crate::ids::JournalNumber;
 use crate::open::{Options, open_database};
@@ -39,6 +39,7 @@ pub(crate) struct Shared {
     /// of its sync, so that the read side sees only what is durable.
     database: RwLock<Option<Database>>,
     pub durable: watch::Sender<JournalNumber>,
+    reached: Reached,
     data: Arc<DataDir>,
     options: Options,
     epoch: Instant,
@@ -71,10 +72,17 @@ fn opened(database: Option<&Database>) -> &Database {
 }
 
 impl Shared {
-    pub fn new(database: Database, journal: JournalNumber, data: Arc<DataDir>, options: Options) -> Self {
+    pub fn new(
+        database: Database,
+        journal: JournalNumber,
+        reached: Reached,
+        data: Arc<DataDir>,
+        options: Options,
+    ) -> Self {
         Self {
             database: RwLock::new(Some(database)),
             durable: watch::Sender::new(journal),
+            reached,
             data,
             options,
             epoch: Instant::now(),
@@ -126,6 +134,26 @@ impl Shared {
             .store(self.commands.load(Ordering::Relaxed), Ordering::Relaxed);
         RwLockWriteGuard::unlock_fair(lock);
         Ok(true)
+    }
+
+    /// Says that everything up to this number is durable. The caller holds the lock, so that nobody reads anything newer
+    /// than what was published.
+    pub(super) fn publish(&self, journal: JournalNumber) {
+        let risen = self.durable.send_if_modified(|durable| {
+            let risen = journal > *durable;
+            *durable = journal.max(*durable);
+            risen
+        });
+        if risen {
+            self.reached.note(journal);
+        }
+    }
+
+    /// The commit thread ends; what it noted is made durable.
+    pub(super) fn finish(&self) {
+        if let Err(error) = self.reached.sync() {
+            fatal::stop_writing(&error, is_disk_full(&error));
+        }
     }
 
     pub(super) fn seen(&self) {
