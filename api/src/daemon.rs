@@ -1,0 +1,199 @@
+//! The daemon: HTTP in front, the engine behind it, and an orderly end.
+//!
+//! 1. The listener opens before anything else, so that a client is told "starting" and isn't refused. 2. The engine opens
+//! the data directory and recovers. 3. It works until SIGINT or SIGTERM. 4. It claims nothing new, lets work reach an
+//! edge within the grace period, closes the boot, and the process ends with 0. A second signal ends it at once.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofkeep_engine::service::{Engine, EngineConfig, StartError};
+use proofkeep_engine::workers::DeviceConfig;
+use proofkeep_store::{EXIT_STORE, OpenError};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::Config;
+use crate::http::{Server, Settings, url};
+use crate::options::Options;
+
+/// Answers that have begun may take so long after the engine has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+
+/// Why a daemon didn't start, or ended otherwise than it should.
+#[derive(Debug, thiserror::Error)]
+enum DaemonError {
+    /// The address can't be had.
+    #[error(
+        "{address} can't be listened on: {source}; choose another one with --listen (port 0 picks a free one)"
+    )]
+    Listen {
+        /// Which.
+        address: std::net::SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The engine.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The system gave no thread, or no signals.
+    #[error("the system refused what the daemon needs: {0}")]
+    System(#[from] std::io::Error),
+    /// The engine's start panicked; the panic was printed.
+    #[error("the daemon failed to start; this is a fault of proofkeep, please report it")]
+    Panicked,
+}
+
+impl DaemonError {
+    /// 70 when a person has to look after the data directory, 1 for the rest.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Start(StartError::Open(
+                OpenError::BadFile { .. }
+                | OpenError::NoDatabase { .. }
+                | OpenError::Damaged { .. }
+                | OpenError::Record { .. },
+            )) => u8::try_from(EXIT_STORE).unwrap_or(1),
+            _ => 1,
+        }
+    }
+}
+
+/// Runs a daemon until it is told to end. The address that it listens on is the one line on stdout; everything else goes
+/// to stderr. Blocks; makes its own runtime.
+#[must_use]
+pub fn run(config: Config, options: &Options) -> ExitCode {
+    log_to_stderr();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("http")
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    let ended = runtime.block_on(serve(config, options));
+    // A request that still reads or writes on a thread of its own is not waited for.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &DaemonError) -> ExitCode {
+    // Nothing can be done about a stderr that is gone.
+    let _ = writeln!(std::io::stderr(), "proofkeep: {error}");
+    ExitCode::from(error.exit_code())
+}
+
+async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
+    let mut stop = signals()?;
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|source| DaemonError::Listen {
+            address: config.listen,
+            source,
+        })?;
+    announce(&listener)?;
+    let server = Server::new(Settings {
+        allowed_hosts: config.allowed_hosts.clone(),
+        max_upload: config.max_upload,
+        test_build: options.test_build,
+    });
+    let (end, mut ending) = watch::channel(false);
+    let answers = tokio::spawn(server.clone().run(listener, async move {
+        // The other end is dropped only after this was sent.
+        let _ = ending.wait_for(|end| *end).await;
+    }));
+    let grace = config.grace;
+    let engine_config = engine_config(config, options);
+    let started = tokio::task::spawn_blocking(move || Engine::start(engine_config)).await;
+    let engine = Arc::new(started.map_err(|_| DaemonError::Panicked)??);
+    server.serve(Arc::clone(&engine));
+    tracing::info!(store = %engine.store().id(), data = %engine.data_dir().display(), "ready");
+
+    // Only a signal says so; the sender lives as long as the process.
+    let _ = stop.wait_for(|stop| *stop).await;
+    tracing::info!(
+        grace_s = grace.as_secs(),
+        "stopping: nothing new is started, work in progress is finished or saved"
+    );
+    server.stop();
+    engine.shutdown(grace).await;
+    end.send_replace(true);
+    if tokio::time::timeout(LAST_ANSWERS, answers).await.is_err() {
+        tracing::warn!("some clients did not read their answers");
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn engine_config(config: Config, options: &Options) -> EngineConfig {
+    let threads = config.threads;
+    let device = |(number, slots): (usize, u32)| DeviceConfig {
+        name: format!("cpu:{number}"),
+        slots,
+        threads,
+    };
+    EngineConfig {
+        devices: config.cpu_devices.into_iter().enumerate().map(device).collect(),
+        rules: options.rules,
+        budget: Some(config.memory),
+        max_jobs: Some(config.max_jobs),
+        checkpoint_after: config.checkpoint_after,
+        wasm_memory_bytes: config.wasm_memory,
+        wasm_fuel: config.wasm_fuel,
+        allow_insecure_setup: config.allow_insecure_setup,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..EngineConfig::new(config.data_dir, options.kinds.clone())
+    }
+}
+
+/// Prints where the daemon listens, for people and for those who asked for port 0.
+fn announce(listener: &TcpListener) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "listening on {}", url(listener.local_addr()?))?;
+    stdout.flush()
+}
+
+/// Turns to `true` at the first SIGINT or SIGTERM. The second ends the process at once, as a kill would: what is durable
+/// stays, and worker processes die with it.
+fn signals() -> std::io::Result<watch::Receiver<bool>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        let first = either(&mut interrupt, &mut terminate).await;
+        tracing::info!(signal = first, "asked to stop; once more ends it at once");
+        stop.send_replace(true);
+        let second = either(&mut interrupt, &mut terminate).await;
+        tracing::warn!(signal = second, "ended at once");
+        std::process::exit(128 + second);
+    });
+    Ok(stopped)
+}
+
+/// The number of the signal that comes first.
+async fn either(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
+    tokio::select! {
+        _ = interrupt.recv() => libc::SIGINT,
+        _ = terminate.recv() => libc::SIGTERM,
+    }
+}
+
+/// `PROOFKEEP_LOG` chooses what is logged, as in `debug` or `proofkeep=trace`. A subscriber that is there already stays.
+fn log_to_stderr() {
+    let filter =
+        EnvFilter::try_from_env("PROOFKEEP_LOG").unwrap_or_else(|_| EnvFilter::new("info,sled=warn"));
+    // It fails only if there is one.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .try_init();
+}

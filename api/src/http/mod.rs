@@ -1,0 +1,193 @@
+//! The daemon over HTTP, by warp: one file a resource. A handler reads what came in, asks the engine or the store, and
+//! draws the answer; it decides nothing about jobs.
+//!
+//! 1. [`access`] lets a request in. 2. [`route`] finds its handler. 3. The handler's [`Outcome`](answer::Outcome) goes
+//! out; every error is a problem of [`problem`].
+
+mod access;
+mod answer;
+mod blobs;
+mod circuits;
+mod context;
+mod etag;
+mod events;
+mod health;
+mod jobs;
+mod partitions;
+mod percent;
+mod prefer;
+mod problem;
+mod proofs;
+mod prove;
+mod query;
+mod request;
+mod route;
+mod status;
+mod upload;
+mod verify;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
+use proofkeep_engine::problem::Problem;
+use proofkeep_engine::service::Engine;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use warp::http::Method;
+use warp::http::uri::Authority;
+use warp::{Filter, Rejection};
+
+use access::Access;
+use answer::Answer;
+use context::Context;
+pub(crate) use context::Settings;
+use request::{Body, Request};
+use route::Target;
+use status::LastStatus;
+
+/// What the daemon can answer at the moment.
+#[derive(Clone)]
+enum Phase {
+    /// The store is opened and recovered.
+    Starting,
+    /// Everything.
+    Serving(Arc<Engine>),
+    /// What is known, but nothing new is taken.
+    Stopping(Arc<Engine>),
+}
+
+/// The HTTP side of a daemon. It answers from the first moment on, and says what it can't do yet.
+#[derive(Clone)]
+pub(crate) struct Server {
+    phase: Arc<Mutex<Phase>>,
+    stopping: watch::Sender<bool>,
+    access: Arc<Access>,
+    settings: Arc<Settings>,
+    last_status: Arc<LastStatus>,
+}
+
+impl Server {
+    /// A server that answers 503 until [`serve`](Self::serve) gives it an engine.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            phase: Arc::new(Mutex::new(Phase::Starting)),
+            stopping: watch::Sender::new(false),
+            access: Arc::new(Access::new(settings.allowed_hosts.clone())),
+            settings: Arc::new(settings),
+            last_status: Arc::default(),
+        }
+    }
+
+    /// Recovery is over.
+    pub fn serve(&self, engine: Arc<Engine>) {
+        *self.phase.lock() = Phase::Serving(engine);
+    }
+
+    /// Takes nothing new from here on, and ends every wait.
+    pub fn stop(&self) {
+        let mut phase = self.phase.lock();
+        if let Phase::Serving(engine) = &*phase {
+            *phase = Phase::Stopping(Arc::clone(engine));
+        }
+        drop(phase);
+        self.stopping.send_replace(true);
+    }
+
+    /// Answers requests until `end` is over, and then those that have begun.
+    pub async fn run(self, listener: TcpListener, end: impl Future<Output = ()> + Send + 'static) {
+        let server = self;
+        let body = warp::body::stream().map(Body::new);
+        let host = warp::host::optional()
+            .map(Some)
+            .or(warp::any().map(|| None))
+            .unify();
+        let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+        let everything = warp::method()
+            .and(warp::path::full())
+            .and(query)
+            .and(warp::header::headers_cloned())
+            .and(host)
+            .and(body)
+            .then(
+                move |method: Method,
+                      path: warp::path::FullPath,
+                      query,
+                      headers,
+                      host: Option<Option<Authority>>,
+                      body| {
+                    let request = Request::new(method, path.as_str().to_owned(), query, headers, body);
+                    server.clone().answer(request, host.flatten())
+                },
+            )
+            .recover(|rejection: Rejection| async move {
+                tracing::error!(?rejection, "a request was not routed");
+                Ok::<_, Infallible>(problem::answer(&problem::internal(), "/"))
+            });
+        warp::serve(everything)
+            .incoming(listener)
+            .graceful(end)
+            .run()
+            .await;
+    }
+
+    async fn answer(self, mut request: Request, host: Option<Authority>) -> Answer {
+        let path = request.path.clone();
+        let outcome = AssertUnwindSafe(self.dispatch(&mut request, host.as_ref()))
+            .catch_unwind()
+            .await;
+        let answer = outcome.unwrap_or_else(|_| {
+            tracing::error!(%path, "a request's handler panicked");
+            problem::answer(&problem::internal(), &path)
+        });
+        if answer.status().is_client_error() || answer.status().is_server_error() {
+            request.drain().await;
+        }
+        tracing::debug!(method = %request.method, %path, status = answer.status().as_u16(), "answered");
+        answer::finished(answer)
+    }
+
+    async fn dispatch(&self, request: &mut Request, host: Option<&Authority>) -> Answer {
+        let path = request.path.clone();
+        let refuse = |problem: &Problem| problem::answer(problem, &path);
+        if let Err(problem) = self.access.check(&request.method, host, &request.headers) {
+            return refuse(&problem);
+        }
+        let phase = self.phase.lock().clone();
+        if let Some(answer) = health::answer(&phase, &request.method, &path) {
+            return answer;
+        }
+        let (handler, params) = match route::find(&request.method, &path) {
+            Target::Found(handler, params) => (handler, params),
+            Target::OtherMethods(allowed) => {
+                return problem::method_not_allowed(&request.method, &path, &allowed);
+            }
+            Target::Nothing => return refuse(&problem::no_such_path(&path)),
+        };
+        let engine = match phase {
+            Phase::Starting => return refuse(&problem::starting()),
+            Phase::Stopping(_) if !matches!(request.method, Method::GET | Method::HEAD) => {
+                return refuse(&problem::draining());
+            }
+            Phase::Serving(engine) | Phase::Stopping(engine) => engine,
+        };
+        request.params = params;
+        let context = Context {
+            engine,
+            settings: Arc::clone(&self.settings),
+            last_status: Arc::clone(&self.last_status),
+            stopping: self.stopping.subscribe(),
+        };
+        handler(&context, request)
+            .await
+            .unwrap_or_else(|problem| problem::answer(&problem, &path))
+    }
+}
+
+/// The address that clients use.
+pub(crate) fn url(address: SocketAddr) -> String {
+    format!("http://{address}")
+}

@@ -1,0 +1,206 @@
+//! `GET /v1/status`: one consistent read of everything, and `GET /status`: the same picture in cuzk's shape.
+//!
+//! While the disk is slow the store's lock is held for the time of a sync. A status page must not hang then: after 50 ms
+//! the last picture is served, marked with its age.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use proofkeep_engine::problem::Problem;
+use proofkeep_engine::service::Engine;
+use proofkeep_store::ids::Digest;
+use proofkeep_store::query::{self, Allocation, CuzkMemory, Status, StatusLimits, Surroundings};
+use proofkeep_store::view::{ReadError, View};
+use serde_json::Value;
+use warp::http::StatusCode;
+use warp::http::header::HeaderName;
+
+use super::answer::{Answer, Outcome, json, with};
+use super::context::Context;
+use super::problem::unreadable;
+use super::request::Request;
+use crate::render::status::{Around, StoreReport, draw};
+
+/// How long a status may wait for the store.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The number of the last event that the answer shows: answers with the same number agree.
+const JOURNAL: HeaderName = HeaderName::from_static("proofkeep-journal");
+
+/// The age of the answer, if it is an old one.
+const STALE: HeaderName = HeaderName::from_static("proofkeep-stale-ms");
+
+/// One read.
+struct Picture {
+    status: Status,
+    circuits: Vec<(Digest, String)>,
+    taken: Instant,
+}
+
+/// The last read. It is no second truth: it is served only while the store can't be asked, and says so.
+#[derive(Default)]
+pub(super) struct LastStatus(Mutex<Option<Arc<Picture>>>);
+
+/// Everything, as of one moment.
+pub(super) async fn status(context: &Context, request: &mut Request) -> Outcome {
+    request.query(&[])?;
+    let (picture, stale) = picture(context).await?;
+    let engine = Arc::clone(&context.engine);
+    let (circuits, test_build) = (picture.circuits.clone(), context.settings.test_build);
+    let around = context
+        .blocking(move || around(&engine, circuits, test_build))
+        .await?;
+    let mut value = draw(&picture.status, &around);
+    if let (Some(age), Value::Object(members)) = (stale, &mut value) {
+        members.insert("stale_ms".to_owned(), age.into());
+    }
+    Ok(marked(json(StatusCode::OK, &value), &picture, stale))
+}
+
+/// The same in cuzk's words.
+pub(super) async fn cuzk(context: &Context, request: &mut Request) -> Outcome {
+    request.query(&[])?;
+    let (picture, stale) = picture(context).await?;
+    let found = query::cuzk(&picture.status, &surroundings(&context.engine, &picture.circuits));
+    let value = serde_json::to_value(&found).map_err(|error| {
+        tracing::error!(%error, "the status can't be written");
+        super::problem::internal()
+    })?;
+    Ok(marked(json(StatusCode::OK, &value), &picture, stale))
+}
+
+fn marked(answer: Answer, picture: &Picture, stale: Option<u64>) -> Answer {
+    let answer = with(answer, JOURNAL, &picture.status.journal.to_string());
+    match stale {
+        Some(age) => with(answer, STALE, &age.to_string()),
+        None => answer,
+    }
+}
+
+/// The picture, with its age in milliseconds if it is an old one.
+async fn picture(context: &Context) -> Result<(Arc<Picture>, Option<u64>), Problem> {
+    let engine = Arc::clone(&context.engine);
+    let keys: Vec<Digest> = engine.memory().keys.iter().map(|key| key.circuit).collect();
+    let last = context.last_status.0.lock().clone();
+    let has_last = last.is_some();
+    let read = context.blocking(move || {
+        let now = engine.clock().now();
+        let read = |view: &dyn View| read_picture(view, now, &keys);
+        if has_last {
+            engine.handle().try_read_for(PATIENCE, read)
+        } else {
+            Some(engine.handle().read(read))
+        }
+    });
+    match (read.await?, last) {
+        (Some(Ok(picture)), _) => {
+            let picture = Arc::new(picture);
+            let mut kept = context.last_status.0.lock();
+            if kept
+                .as_ref()
+                .is_none_or(|kept| kept.status.journal <= picture.status.journal)
+            {
+                *kept = Some(Arc::clone(&picture));
+            }
+            Ok((picture, None))
+        }
+        (Some(Err(error)), _) => Err(unreadable(&error)),
+        (None, Some(last)) => {
+            let age = u64::try_from(last.taken.elapsed().as_millis()).unwrap_or(u64::MAX);
+            Ok((last, Some(age)))
+        }
+        (None, None) => Err(super::problem::internal()),
+    }
+}
+
+fn read_picture(
+    view: &dyn View,
+    now: proofkeep_store::ids::Millis,
+    keys: &[Digest],
+) -> Result<Picture, ReadError> {
+    let taken = Instant::now();
+    let status = query::status(view, now, StatusLimits::default())?;
+    let jobs = status
+        .jobs
+        .iter()
+        .chain(&status.recent)
+        .filter_map(|found| found.job.circuit);
+    let mut digests: Vec<Digest> = jobs.chain(keys.iter().copied()).collect();
+    digests.sort_unstable();
+    digests.dedup();
+    let mut circuits = Vec::with_capacity(digests.len());
+    for digest in digests {
+        if let Some(circuit) = query::circuit(view, digest)? {
+            circuits.push((digest, circuit.name));
+        }
+    }
+    Ok(Picture {
+        status,
+        circuits,
+        taken,
+    })
+}
+
+fn around(engine: &Engine, circuits: Vec<(Digest, String)>, test_build: bool) -> Around {
+    let handle = engine.handle();
+    let stats = handle.stats();
+    let data = engine.store().data();
+    let log = data.current().ok().map(|number| data.store(number).join("db"));
+    let store = StoreReport {
+        id: engine.store().id(),
+        size_bytes: log
+            .and_then(|log| std::fs::metadata(log).ok())
+            .map_or(0, |log| log.len()),
+        groups: stats.groups,
+        commands: stats.commands,
+        waiting: handle.waiting(),
+        heartbeat_ms: u64::try_from(handle.heartbeat().as_millis()).unwrap_or(u64::MAX),
+    };
+    Around {
+        memory: engine.memory(),
+        devices: engine.devices(),
+        daemon_rss: resident_bytes(),
+        store,
+        circuits,
+        test_build,
+    }
+}
+
+fn surroundings(engine: &Engine, circuits: &[(Digest, String)]) -> Surroundings {
+    let memory = engine.memory();
+    let name = |digest: Digest| {
+        circuits
+            .iter()
+            .find(|(found, _)| *found == digest)
+            .map(|(_, name)| name.clone())
+    };
+    let srs = memory
+        .keys
+        .iter()
+        .filter(|key| key.resident)
+        .map(|key| Allocation {
+            circuit_id: name(key.circuit).unwrap_or_else(|| key.circuit.to_string()),
+            bytes: key.bytes,
+            last_used_secs_ago: 0,
+            evictable: key.evictable,
+        });
+    Surroundings {
+        memory: CuzkMemory {
+            total_bytes: memory.budget,
+            used_bytes: memory.reserved,
+            available_bytes: memory.budget.saturating_sub(memory.reserved),
+        },
+        max_concurrent: engine.devices().iter().map(|device| 2 * device.slots).sum(),
+        srs: srs.collect(),
+        pce: Vec::new(),
+    }
+}
+
+/// Bytes that this process has resident, as the kernel says; 0 if it doesn't.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.map_or(0, |kib| kib * 1024)
+}
