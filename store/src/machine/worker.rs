@@ -38,6 +38,8 @@ pub(super) fn process_lost(
     let Some(device) = devices.into_iter().find(|device| device.process == Some(process)) else {
         return Ok(Reply::Unchanged);
     };
+    // A process that was killed for one of its partitions did not die by its own fault.
+    let own_fault = own_fault && culprit.is_none();
     tx.emit(
         None,
         What::ProcessLost {
@@ -89,8 +91,6 @@ fn end_lost(
         None if partition.token.is_none() => interrupted(),
         None => failure.clone(),
     };
-    // A process that was killed for one of its partitions did not die by its own fault.
-    let own_fault = own_fault && culprit.is_none();
     end_and_settle(tx, partition, failure, own_fault, process_peak_bytes)
 }
 

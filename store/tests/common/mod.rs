@@ -560,3 +560,11 @@ pub fn retry(job: JobNumber) -> Command {
         damaged: Vec::new(),
     }
 }
+
+/// A token that nobody was ever granted.
+pub fn forged() -> Token {
+    Token {
+        boot: BootNumber(u64::MAX),
+        grant: JournalNumber(u64::MAX),
+    }
+}
