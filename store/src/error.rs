@@ -155,3 +155,37 @@ pub(crate) fn is_disk_full(error: &io::Error) -> bool {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     )
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use crate::objects::ObjectError;
+
+    #[test]
+    fn a_full_disk_is_told_from_a_broken_one() {
+        let path = Path::new("somewhere");
+        for code in [libc::ENOSPC, libc::EDQUOT] {
+            let error = || io::Error::from_raw_os_error(code);
+            assert!(matches!(
+                OpenError::io("writing", path)(error()),
+                OpenError::DiskFull { .. }
+            ));
+            assert!(matches!(
+                ObjectError::io("writing", path)(error()),
+                ObjectError::DiskFull(_)
+            ));
+            assert!(crate::commit::fatal::sled_disk_full(&sled::Error::Io(error())));
+        }
+        let broken = || io::Error::from_raw_os_error(libc::EIO);
+        assert!(matches!(
+            OpenError::io("writing", path)(broken()),
+            OpenError::Io { .. }
+        ));
+        assert!(matches!(
+            ObjectError::io("writing", path)(broken()),
+            ObjectError::Io { .. }
+        ));
+        assert!(!crate::commit::fatal::sled_disk_full(&sled::Error::Io(broken())));
+    }
+}

@@ -67,7 +67,7 @@ pub enum ObjectError {
 }
 
 impl ObjectError {
-    fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_path_buf();
             if is_disk_full(&source) {
