@@ -1,0 +1,196 @@
+//! Circuits that are imported, and those that are refused.
+
+use proofkeep_engine::protocol::{CircuitFiles, FromWorker, ToWorker, WireFacts, WireFailure};
+use proofkeep_formats::json::VkJson;
+use proofkeep_formats::zkey::Zkey;
+use proofkeep_groth16::check::point_count;
+use proofkeep_store::ids::Digest;
+
+use crate::circuits::{circom, fixture, large};
+use crate::daemon::Daemon;
+
+crate::tests![
+    an_imported_circuit_has_its_counts_its_setup_and_snarkjs_key,
+    a_locally_made_key_is_insecure,
+    a_bad_point_is_named_and_found_only_by_who_looks_there,
+    files_of_different_circuits_are_told_apart,
+    a_key_without_its_constraints_is_imported,
+    broken_files_are_refused_for_good,
+];
+
+/// What an import comes to.
+pub fn import(
+    daemon: &mut Daemon,
+    files: &CircuitFiles,
+    done: u64,
+) -> Result<(WireFacts, [u8; 32], [u8; 32]), WireFailure> {
+    let asked = daemon.token();
+    daemon.say(&ToWorker::Import {
+        token: asked,
+        files: files.clone(),
+        done,
+    });
+    loop {
+        match daemon.hear() {
+            FromWorker::Imported { token, .. } if token == asked => {}
+            FromWorker::ImportDone {
+                token,
+                facts,
+                vk,
+                matrices,
+            } if token == asked => {
+                return Ok((facts, vk, matrices));
+            }
+            FromWorker::Failed { token, failure, .. } if token == asked => return Err(failure),
+            other => panic!("expected the end of an import, heard {other:?}"),
+        }
+    }
+}
+
+/// The circuit's files with what its import made.
+pub fn imported(daemon: &mut Daemon, files: &CircuitFiles) -> CircuitFiles {
+    let (_, vk, matrices) = import(daemon, files, 0).unwrap();
+    CircuitFiles {
+        vk: Some(vk),
+        matrices: Some(matrices),
+        ..files.clone()
+    }
+}
+
+fn an_imported_circuit_has_its_counts_its_setup_and_snarkjs_key() {
+    let mut daemon = Daemon::new();
+    for circuit in ["multiplier", "poseidon2", "filled", "arrays"] {
+        let files = circom(&daemon, circuit);
+        let (facts, vk, matrices) = import(&mut daemon, &files, 0).unwrap();
+        let key = fixture(circuit, "circuit.zkey");
+        let zkey = Zkey::parse(&key).unwrap();
+        assert_eq!(
+            (facts.wires, facts.public),
+            (zkey.header.wires.into(), zkey.header.public)
+        );
+        assert!(facts.constraints > 0 && facts.key_bytes > 0);
+        let setup: serde_json::Value = serde_json::from_str(&facts.setup).unwrap();
+        assert_eq!(setup["kind"], "phase2", "{circuit}: {setup}");
+        assert!(!facts.insecure && setup["contributions"].as_u64() > Some(0));
+        let ours = std::fs::read(daemon.object(Digest(vk))).unwrap();
+        let theirs = VkJson::from_json(&fixture(circuit, "vkey.json")).unwrap();
+        assert_eq!(VkJson::from_json(&ours).unwrap(), theirs);
+        assert!(daemon.object(Digest(matrices)).exists());
+    }
+    assert_eq!(std::fs::read_dir(daemon.data.join("tmp")).unwrap().count(), 0);
+}
+
+fn a_locally_made_key_is_insecure() {
+    let mut daemon = Daemon::new();
+    let files = large().files(&daemon);
+    let (facts, ..) = import(&mut daemon, &files, 0).unwrap();
+    assert!(facts.insecure);
+    assert!(facts.setup.contains("insecure-local"), "{}", facts.setup);
+}
+
+fn a_bad_point_is_named_and_found_only_by_who_looks_there() {
+    let mut daemon = Daemon::new();
+    let mut key = fixture("poseidon2", "circuit.zkey");
+    let zkey = Zkey::parse(&key).unwrap();
+    let total = point_count(&zkey);
+    // The first point of A: its last coordinate changes and stays below the field's order.
+    let place = zkey.a.as_ptr() as usize - key.as_ptr() as usize;
+    let first = (0..zkey.a.len() / 96)
+        .find(|point| zkey.a[96 * point..96 * (point + 1)].iter().any(|byte| *byte != 0));
+    let first = first.unwrap();
+    key[place + 96 * first] ^= 1;
+    let mut files = circom(&daemon, "poseidon2");
+    files.zkey = Some(daemon.put(&key).0);
+    let failure = import(&mut daemon, &files, 0).unwrap_err();
+    assert_eq!(
+        (failure.class.as_str(), failure.code.as_str()),
+        ("circuit_failed", "point-off-curve")
+    );
+    assert!(
+        failure.detail.contains(&format!("point {first} ")),
+        "{}",
+        failure.detail
+    );
+    // A restart goes on where the last one was and looks at nothing twice.
+    assert!(import(&mut daemon, &files, first as u64 + 1).is_ok());
+    assert!(import(&mut daemon, &files, total + 10).is_ok());
+}
+
+fn files_of_different_circuits_are_told_apart() {
+    let mut daemon = Daemon::new();
+    let (one, other) = (circom(&daemon, "multiplier"), circom(&daemon, "poseidon2"));
+    for files in [
+        CircuitFiles {
+            r1cs: other.r1cs,
+            ..one.clone()
+        },
+        CircuitFiles {
+            wasm: other.wasm,
+            ..one.clone()
+        },
+    ] {
+        let failure = import(&mut daemon, &files, 0).unwrap_err();
+        assert_eq!(
+            (failure.class.as_str(), failure.code.as_str()),
+            ("circuit_failed", "circuit-mismatch")
+        );
+    }
+}
+
+fn a_key_without_its_constraints_is_imported() {
+    let mut daemon = Daemon::new();
+    let files = CircuitFiles {
+        r1cs: None,
+        wasm: None,
+        sym: None,
+        ..circom(&daemon, "multiplier")
+    };
+    let (facts, ..) = import(&mut daemon, &files, 0).unwrap();
+    assert_eq!(facts.constraints, 0, "not known");
+}
+
+fn broken_files_are_refused_for_good() {
+    let mut daemon = Daemon::new();
+    let files = circom(&daemon, "multiplier");
+    let key = fixture("multiplier", "circuit.zkey");
+    let cut = Some(daemon.put(&key[..key.len() - 1]).0);
+    let text = Some(daemon.put(b"1,2\n").0);
+    for (files, code) in [
+        (
+            CircuitFiles {
+                zkey: cut,
+                ..files.clone()
+            },
+            "truncated",
+        ),
+        (
+            CircuitFiles {
+                r1cs: text,
+                ..files.clone()
+            },
+            "bad-magic",
+        ),
+        (
+            CircuitFiles {
+                wasm: text,
+                ..files.clone()
+            },
+            "not-circom-wasm",
+        ),
+        (
+            CircuitFiles {
+                sym: text,
+                ..files.clone()
+            },
+            "malformed-sym",
+        ),
+    ] {
+        let failure = import(&mut daemon, &files, 0).unwrap_err();
+        assert_eq!(
+            (failure.class.as_str(), failure.code.as_str()),
+            ("circuit_failed", code)
+        );
+    }
+    let failure = import(&mut daemon, &CircuitFiles { zkey: None, ..files }, 0).unwrap_err();
+    assert_eq!(failure.code, "zkey-missing");
+}
