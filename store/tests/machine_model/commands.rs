@@ -78,9 +78,9 @@ pub fn command(op: Op, model: &Model, now: Millis, seed: &mut u64) -> Option<Com
             let class = FailureClass::ALL[c as usize % FailureClass::ALL.len()];
             common::failed(held_token(model, b), class)
         }
-        55 if a % 2 == 0 => start_process(model, b),
+        55 if a.is_multiple_of(2) => start_process(model, b),
         55 | 56 => lost(model, a, b, c),
-        57 if a % 3 == 0 => Command::DeviceSuspend {
+        57 if a.is_multiple_of(3) => Command::DeviceSuspend {
             device: device(model, b),
             until: None,
             reason: "hot".into(),
@@ -98,7 +98,7 @@ pub fn command(op: Op, model: &Model, now: Millis, seed: &mut u64) -> Option<Com
             _ => Command::Resume { actor: actor() },
         },
         59 => Command::CircuitAdd(common::circuit(circuit_name(a))),
-        60 if a % 4 == 0 => Command::CircuitRemove {
+        60 if a.is_multiple_of(4) => Command::CircuitRemove {
             circuit: circuit(a),
             actor: actor(),
         },
@@ -107,7 +107,7 @@ pub fn command(op: Op, model: &Model, now: Millis, seed: &mut u64) -> Option<Com
             process: any_process(model, c),
         },
         61 | 62 => import_word(model, a, b),
-        _ if a % 2 == 0 => return None,
+        _ if a.is_multiple_of(2) => return None,
         _ => Command::Wake { job },
     })
 }
@@ -120,7 +120,7 @@ const PIECES: [&str; 5] = ["a", "b1", "b2", "h", "l"];
 
 /// What a scheduler would do next with some partition or job: `Some(None)` is a crash, `None` is that nothing is left.
 fn advance(model: &Model, now: Millis, a: u8, b: u8, c: u8) -> Option<Option<Command>> {
-    if (model.draining || !model.open) && a % 4 == 0 {
+    if (model.draining || !model.open) && a.is_multiple_of(4) {
         return Some(None);
     }
     if model.paused && a % 4 == 1 {
@@ -140,13 +140,13 @@ fn next_step(model: &Model, now: Millis, a: u8, b: u8, c: u8) -> Option<Command>
         .iter()
         .filter(|(_, job)| !job.state.is_terminal())
         .collect();
-    let choice = if a % 3 == 0 {
+    let choice = if a.is_multiple_of(3) {
         a as usize / 3 % live.len().max(1)
     } else {
         0
     };
     let (number, found) = *live.get(choice)?;
-    if found.deadline.is_some_and(|at| at <= now) && b % 8 == 0 {
+    if found.deadline.is_some_and(|at| at <= now) && b.is_multiple_of(8) {
         return Some(Command::Expire { job: *number });
     }
     let job = *number;
@@ -169,7 +169,7 @@ fn next_step(model: &Model, now: Millis, a: u8, b: u8, c: u8) -> Option<Command>
     };
     let turn = |step: usize| (b as usize / 4 + step) % count;
     let mut order: Vec<usize> = (0..count).map(turn).filter(goes_on).collect();
-    if b % 4 != 0 {
+    if !b.is_multiple_of(4) {
         // Mostly the one that is furthest.
         order.sort_by_key(|index| std::cmp::Reverse(found.partitions[*index].state));
     }
@@ -205,7 +205,7 @@ fn next_step(model: &Model, now: Millis, a: u8, b: u8, c: u8) -> Option<Command>
             }
         }
         PartitionState::Synthesizing => common::synth_end(token?),
-        PartitionState::Proving if c % 3 == 0 => {
+        PartitionState::Proving if c.is_multiple_of(3) => {
             common::checkpoint(token?, &[PIECES[c as usize % PIECES.len()]])
         }
         PartitionState::Proving => common::gpu_end(token?),
@@ -232,7 +232,7 @@ fn importable(model: &Model, circuit: Option<Digest>) -> Option<impl FnOnce(Proc
 
 fn missing_process(model: &Model, a: u8) -> Option<Command> {
     let device = model.devices.iter().find(|device| device.process.is_none())?;
-    (a % 2 == 0).then(|| Command::ProcessStart {
+    (a.is_multiple_of(2)).then(|| Command::ProcessStart {
         device: device.name.clone(),
     })
 }
@@ -240,33 +240,33 @@ fn missing_process(model: &Model, a: u8) -> Option<Command> {
 fn submit(model: &Model, now: Millis, seed: &mut u64, a: u8, b: u8, c: u8) -> Submit {
     *seed += 1;
     let mut submit = common::submit(*seed, 1 + u32::from(a % 5));
-    if b % 3 == 0 {
+    if b.is_multiple_of(3) {
         submit.idempotency_key = Some(format!("key-{}", b % 4));
         // One key goes with one of two requests.
         let request = format!("{{\"of\":{}}}", c % 2).into_bytes();
         submit.request = Digest::of(&request);
         submit.inline = Some(request);
     }
-    submit.circuit = (c % 4 == 0 && !model.circuits.is_empty()).then(|| circuit(b));
-    submit.on_failure = if a % 3 == 0 {
+    submit.circuit = (c.is_multiple_of(4) && !model.circuits.is_empty()).then(|| circuit(b));
+    submit.on_failure = if a.is_multiple_of(3) {
         OnFailure::Stop
     } else {
         OnFailure::Continue
     };
     submit.max_attempts = 1 + u32::from(b % 3);
     submit.priority = Priority::ALL[c as usize % 4];
-    submit.deadline = (c % 5 == 0).then(|| now.after(u64::from(a) * 1000));
+    submit.deadline = (c.is_multiple_of(5)).then(|| now.after(u64::from(a) * 1000));
     submit
 }
 
 fn retry(model: &Model, job: JobNumber, b: u8, c: u8) -> Command {
     let count = model.jobs.get(&job).map_or(1, |job| job.partitions.len());
-    let damaged = if b % 4 == 0 {
+    let damaged = if b.is_multiple_of(4) {
         vec![u32::from(c) % u32::try_from(count + 1).unwrap()]
     } else {
         Vec::new()
     };
-    let replacement = (b % 5 == 0).then(|| {
+    let replacement = (b.is_multiple_of(5)).then(|| {
         let inline = format!("{{\"replaced\":{c}}}").into_bytes();
         let request = Digest::of(&inline);
         Replacement {
@@ -311,7 +311,7 @@ fn give_back(model: &Model, job: JobNumber, b: u8, c: u8) -> Command {
         .iter()
         .flat_map(|(number, job)| (0..).zip(&job.partitions).map(move |at| (*number, at)));
     let mut waiting = all.filter(|(_, (_, partition))| partition.state == PartitionState::Synthesized);
-    match waiting.next().filter(|_| b % 4 != 0) {
+    match waiting.next().filter(|_| !b.is_multiple_of(4)) {
         Some((job, (partition, found))) => Command::GiveBack {
             job,
             partition,
@@ -334,7 +334,7 @@ fn held_token(model: &Model, b: u8) -> Token {
         .filter_map(|partition| partition.token)
         .collect();
     match held.get(b as usize / 4 % held.len().max(1)) {
-        Some(token) if b % 4 != 0 => *token,
+        Some(token) if !b.is_multiple_of(4) => *token,
         _ => any_token(model, b),
     }
 }
@@ -342,7 +342,8 @@ fn held_token(model: &Model, b: u8) -> Token {
 /// Mostly the lease of a final check.
 fn check_token(model: &Model, b: u8) -> Token {
     let held = model.jobs.values().find_map(|job| job.verify);
-    held.filter(|_| b % 4 != 0).unwrap_or_else(|| any_token(model, b))
+    held.filter(|_| !b.is_multiple_of(4))
+        .unwrap_or_else(|| any_token(model, b))
 }
 
 fn any_process(model: &Model, c: u8) -> ProcessId {
@@ -368,7 +369,7 @@ fn start_process(model: &Model, a: u8) -> Command {
 }
 
 fn lost(model: &Model, a: u8, b: u8, c: u8) -> Command {
-    let out_of_memory = c % 4 == 0;
+    let out_of_memory = c.is_multiple_of(4);
     let class = if out_of_memory {
         FailureClass::OutOfMemory
     } else {
@@ -397,7 +398,9 @@ fn import_word(model: &Model, a: u8, b: u8) -> Command {
         Circuit::Importing { token, .. } => *token,
         _ => None,
     });
-    let token = held.filter(|_| b % 4 != 0).unwrap_or_else(|| any_token(model, b));
+    let token = held
+        .filter(|_| !b.is_multiple_of(4))
+        .unwrap_or_else(|| any_token(model, b));
     match a % 4 {
         0 => Command::ImportFailed {
             token,

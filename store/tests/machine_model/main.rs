@@ -63,8 +63,8 @@ fn random(name: &str, seed: u64, cases: u32, length: usize, test: impl Fn(Vec<Op
     };
     let op = any::<(u8, u8, u8, u8)>().prop_map(|(kind, a, b, c)| Op(kind, a, b, c));
     let ops = proptest::collection::vec(op, length / 4..length);
-    let result = TestRunner::new_with_rng(config, rng)
-        .run(&ops, |ops| test(ops).map_err(|wrong| TestCaseError::fail(wrong)));
+    let result =
+        TestRunner::new_with_rng(config, rng).run(&ops, |ops| test(ops).map_err(TestCaseError::fail));
     if let Err(error) = result {
         panic!("{name} with PROOFKEEP_MODEL_SEED={seed}: {error}");
     }

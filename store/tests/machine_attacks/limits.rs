@@ -1,0 +1,166 @@
+//! What is too large, and what must end all the same.
+
+use crate::common::*;
+use proofkeep_store::ids::Digest;
+use proofkeep_store::machine::{Command, Refusal, Replacement, VerifyVerdict};
+use proofkeep_store::records::{FailureClass, JobState, PartitionState};
+
+#[test]
+fn a_thousand_bad_partitions_named_over_and_over_still_fit_one_record() {
+    let mut world = world();
+    world.checked = false;
+    let job = world.new_job(1024);
+    for partition in 0..1024 {
+        world.prove(job, partition);
+    }
+    let token = granted(world.run(Command::VerifyStart { job }));
+    let all: Vec<u32> = (0..1024).chain(0..1024).chain(0..1024).collect();
+    world.run(Command::VerifyEnd {
+        token,
+        verdict: VerifyVerdict::BadPartitions(all.clone()),
+    });
+    assert_eq!(world.job(job).tally.failed, 1024);
+    world.run(Command::Retry {
+        job,
+        actor: "tester".into(),
+        replacement: None,
+        damaged: all,
+    });
+    assert_eq!(world.job(job).state, JobState::Queued);
+    world.check(&Command::BootClose);
+}
+
+#[test]
+fn a_large_job_is_cancelled_woken_expired_and_pruned_within_the_limits() {
+    let mut world = world();
+    world.checked = false;
+    let mut submit = world.submit(1024);
+    submit.deadline = Some(world.now.after(1_000_000));
+    submit.labels = (0..16)
+        .map(|label| (format!("{label:02}"), "x".repeat(62)))
+        .collect();
+    let job = world.submitted(submit);
+    for partition in 0..1024 {
+        world.fail(job, partition, FailureClass::TimedOut);
+    }
+    world.now = world.now.after(10_000);
+    world.run(Command::Wake { job });
+    assert_eq!(world.state(job, 1023), PartitionState::Ready);
+    world.cancel(job);
+    assert_eq!(world.job(job).state, JobState::Cancelled);
+    world.run(retry(job));
+    world.now = world.now.after(1_000_000);
+    world.run(Command::Expire { job });
+    assert_eq!(world.job(job).state, JobState::Expired);
+    world.run(retry(job));
+    assert_eq!(
+        world.job(job).deadline,
+        None,
+        "a deadline that has passed would end the next life at once"
+    );
+    world.cancel(job);
+    world.check(&Command::BootClose);
+    world.prune(job);
+    world.check(&Command::BootClose);
+    world.new_job(1);
+}
+
+#[test]
+fn an_end_with_a_text_without_end_still_ends() {
+    let mut world = world();
+    let job = world.new_job(2);
+    let token = world.synth(job, 0);
+    let mut failure = failure(FailureClass::InputInvalid);
+    failure.detail = "ä".repeat(10_000);
+    failure.code = "x".repeat(10_000);
+    world.run(Command::AttemptFailed {
+        token,
+        failure: failure.clone(),
+        process_peak_bytes: None,
+    });
+    assert!(world.partition(job, 0).failure.unwrap().detail.len() <= 1024);
+    world.synth(job, 1);
+    let process = world.process("cpu:0");
+    world.run(Command::ProcessLost {
+        process,
+        failure: failure.clone(),
+        culprit: None,
+        own_fault: false,
+        process_peak_bytes: None,
+    });
+    let other = world.new_job(1);
+    world.run(Command::FailJob {
+        job: other,
+        failure: failure.clone(),
+    });
+    world.spawn("cpu:0");
+    let circuit = world.circuit_added("square");
+    let token = world.importing(circuit);
+    world.run(Command::ImportFailed {
+        token,
+        failure: failure.clone(),
+    });
+    let job = world.new_job(1);
+    let token = world.proving(job, 0, 0);
+    let reused = vec!["long".repeat(1000); 1000];
+    world.run(Command::GpuEnd {
+        token,
+        gpu_ms: 1,
+        reused,
+        saved_ms: 0,
+    });
+    world.run(proof(token));
+    let token = granted(world.run(Command::VerifyStart { job }));
+    world.run(Command::VerifyEnd {
+        token,
+        verdict: VerifyVerdict::JoinInvalid(failure),
+    });
+    assert_eq!(world.job(job).state, JobState::Failed);
+}
+
+#[test]
+fn a_request_is_what_its_digest_says() {
+    let mut world = world();
+    let mut submit = world.submit(1);
+    submit.request = Digest::of(b"another");
+    assert!(matches!(
+        world.refused(Command::Submit(submit.clone())),
+        Refusal::OutOfLimits { .. }
+    ));
+    submit.inline = None;
+    assert!(matches!(
+        world.refused(Command::Submit(submit.clone())),
+        Refusal::OutOfLimits { .. }
+    ));
+    submit.objects = vec![submit.request];
+    let job = world.submitted(submit);
+    world.cancel(job);
+    let inline = vec![b' '; 3000];
+    let mut replacement = Replacement {
+        request: Digest::of(&inline),
+        inline: Some(inline),
+        objects: vec![],
+        partitions: vec![0],
+    };
+    let retry = |replacement: &Replacement| Command::Retry {
+        job,
+        actor: "tester".into(),
+        replacement: Some(replacement.clone()),
+        damaged: vec![],
+    };
+    assert!(matches!(
+        world.refused(retry(&replacement)),
+        Refusal::OutOfLimits { .. }
+    ));
+    let inline = b"{}".to_vec();
+    replacement.request = Digest::of(&inline);
+    replacement.inline = Some(inline);
+    replacement.partitions = vec![1];
+    assert!(matches!(
+        world.refused(retry(&replacement)),
+        Refusal::UnknownPartition { .. }
+    ));
+    replacement.partitions = vec![0];
+    world.run(retry(&replacement));
+    assert_eq!(world.job(job).request, replacement.request);
+}
