@@ -28,9 +28,9 @@ fn counts_of_the_fixtures() {
         ("arrays", [16, 1, 3, 6, 6, 4]),
         ("filled", [256, 1, 1, 1, 253, 8]),
         ("poseidon2", [520, 1, 0, 2, 517, 10]),
-        ("sha256_rounds4", [1969, 8, 0, 16, 1984, 11]),
-        ("sha256_rounds16", [6265, 8, 0, 16, 6328, 13]),
-        ("sha256", [31243, 2, 0, 32, 31554, 15]),
+        ("sha256_rounds4", [1353, 8, 0, 16, 1744, 11]),
+        ("sha256_rounds16", [3801, 8, 0, 16, 5368, 13]),
+        ("sha256", [18467, 2, 0, 32, 27866, 15]),
     ] {
         let bytes = fixture(name, "circuit.r1cs");
         let r1cs = R1cs::parse(&bytes).unwrap();
