@@ -1,8 +1,10 @@
 //! The daemon: HTTP in front, the engine behind it, and an orderly end.
 //!
-//! 1. The listener opens before anything else, so that a client is told "starting" and isn't refused. 2. The engine opens
-//! the data directory and recovers. 3. It works until SIGINT or SIGTERM. 4. It claims nothing new, lets work reach an
-//! edge within the grace period, closes the boot, and the process ends with 0. A second signal ends it at once.
+//! 1. The listener opens before anything else, so that a client is told "starting" and isn't refused.
+//! 2. The engine opens the data directory and recovers.
+//! 3. It works until SIGINT or SIGTERM.
+//! 4. It claims nothing new, lets work reach an edge within the grace period, closes the boot, and the process ends with
+//!    0. A second signal ends it at once.
 
 use std::io::Write as _;
 use std::process::ExitCode;

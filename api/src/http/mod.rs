@@ -1,8 +1,9 @@
 //! The daemon over HTTP, by warp: one file a resource. A handler reads what came in, asks the engine or the store, and
 //! draws the answer; it decides nothing about jobs.
 //!
-//! 1. [`access`] lets a request in. 2. [`route`] finds its handler. 3. The handler's [`Outcome`](answer::Outcome) goes
-//! out; every error is a problem of [`problem`].
+//! 1. [`access`] lets a request in.
+//! 2. [`route`] finds its handler.
+//! 3. The handler's [`Outcome`](answer::Outcome) goes out; every error is a problem of [`problem`].
 
 mod access;
 mod answer;

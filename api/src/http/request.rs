@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use futures_util::{Stream, StreamExt as _};
 use proofkeep_engine::problem::Problem;
-use warp::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use warp::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use warp::http::{HeaderMap, Method};
 
 use super::problem::{malformed, media_type, too_large};
@@ -43,10 +43,13 @@ pub(super) struct Request {
     /// What stands for the `{…}` of the route, in order.
     pub params: Vec<String>,
     body: Body,
+    /// The client was told to send the body, or sends it unasked.
+    begun: bool,
 }
 
 impl Request {
     pub fn new(method: Method, path: String, raw_query: String, headers: HeaderMap, body: Body) -> Self {
+        let begun = !headers.contains_key(EXPECT);
         Self {
             method,
             path,
@@ -54,6 +57,7 @@ impl Request {
             headers,
             params: Vec::new(),
             body,
+            begun,
         }
     }
 
@@ -143,6 +147,7 @@ impl Request {
 
     /// The next piece of the body; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Problem> {
+        self.begun = true;
         match tokio::time::timeout(IDLE, self.body.0.next()).await {
             Ok(None) => Ok(None),
             Ok(Some(Ok(bytes))) => Ok(Some(bytes)),
@@ -162,8 +167,11 @@ impl Request {
     }
 
     /// Reads on for a moment when an answer goes out early: a client that is still sending would lose the answer with
-    /// its connection.
+    /// its connection. One that waits to be told to send has sent nothing.
     pub async fn drain(&mut self) {
+        if !self.begun {
+            return;
+        }
         let drain = async {
             let mut left = DRAINED;
             while let Some(Ok(bytes)) = self.body.0.next().await {

@@ -80,14 +80,11 @@ impl Keys {
             (Some(other), None) => return Err(wrong("circuit", "a circuit's name or digest", other)),
             (None, Some(other)) => return Err(wrong("vk", "a verification_key.json", other)),
             (Some(_), Some(_)) => {
-                return Err(Problem::input(
-                    "invalid-field",
-                    "expected circuit or vk, found both",
-                ));
+                return Err(Problem::input("bad-field", "expected circuit or vk, found both"));
             }
             (None, None) => {
                 return Err(Problem::input(
-                    "missing-field",
+                    "bad-field",
                     "expected circuit or vk, found neither",
                 ));
             }
@@ -123,7 +120,7 @@ fn read_vk(bytes: &[u8]) -> Result<VerifyingKey, Problem> {
 fn fields(question: Value) -> Result<Map<String, Value>, Problem> {
     let Value::Object(fields) = question else {
         return Err(Problem::input(
-            "invalid-field",
+            "bad-field",
             "expected an object {circuit or vk, proof, public}, or an array of them",
         ));
     };
@@ -166,7 +163,7 @@ fn read_proof(value: &Value) -> Result<Proof, Problem> {
 fn required<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a Value, Problem> {
     fields
         .get(name)
-        .ok_or_else(|| Problem::input("missing-field", format!("{name}: expected it, found nothing")))
+        .ok_or_else(|| Problem::input("bad-field", format!("{name}: expected it, found nothing")))
 }
 
 fn format_problem(field: &str, error: &FormatError) -> Problem {
@@ -183,7 +180,7 @@ fn wrong(field: &str, expected: &str, found: &Value) -> Problem {
         Value::Object(_) => "an object".to_owned(),
     };
     Problem::input(
-        "invalid-field",
+        "bad-field",
         format!("{field}: expected {expected}, found {found}"),
     )
 }
