@@ -65,6 +65,58 @@ fn memory_below(root: &Path) -> MachineMemory {
     MachineMemory { machine, cgroup }
 }
 
+/// Less than a twentieth of what may be used is left, in the machine or in one of this process's control groups.
+#[must_use]
+pub fn is_short() -> bool {
+    is_short_below(Path::new("/"))
+}
+
+fn is_short_below(root: &Path) -> bool {
+    let meminfo = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    let kib = |name: &str| {
+        meminfo.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .trim()
+                .strip_suffix("kB")?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
+    };
+    let machine = kib("MemAvailable:")
+        .zip(kib("MemTotal:"))
+        .is_some_and(|(left, all)| left < all / 20);
+    let number = |file: PathBuf| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
+    machine
+        || groups(root).iter().any(|group| {
+            let (limit, used) = if group.v2 {
+                ("memory.max", "memory.current")
+            } else {
+                ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            };
+            group.and_above().any(|dir| {
+                let limit = number(dir.join(limit)).filter(|limit| *limit < 1 << 60);
+                // The page cache is in use too, but goes when it must.
+                let cached = cached(&dir.join("memory.stat"));
+                limit.zip(number(dir.join(used))).is_some_and(|(limit, used)| {
+                    limit.saturating_sub(used.saturating_sub(cached)) < limit / 20
+                })
+            })
+        })
+}
+
+/// Bytes of the inactive page cache of a group.
+fn cached(stat: &Path) -> u64 {
+    let text = fs::read_to_string(stat).unwrap_or_default();
+    let line = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
+    line("total_inactive_file ")
+        .or_else(|| line("inactive_file "))
+        .unwrap_or(0)
+}
+
 struct Group {
     mount: PathBuf,
     path: PathBuf,
@@ -203,6 +255,14 @@ mod tests {
         assert_eq!(memory.usable(), 4_096_000);
         assert_eq!(memory.default_budget(), 3_276_800);
         assert_eq!(OomCounter::below(root).kills(), Some(2));
+        write(root, "sys/fs/cgroup/a/memory.current", "4000000\n");
+        assert!(is_short_below(root));
+        write(
+            root,
+            "sys/fs/cgroup/a/memory.stat",
+            "anon 5\ninactive_file 1000000\n",
+        );
+        assert!(!is_short_below(root));
     }
 
     #[test]
@@ -229,6 +289,9 @@ mod tests {
             }
         );
         assert_eq!(OomCounter::below(root).kills(), Some(5));
+        assert!(!is_short_below(root));
+        write(root, "proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 4 kB\n");
+        assert!(is_short_below(root));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use proofkeep_store::ids::{Digest, ProcessId};
 use tokio::sync::watch;
 
 pub use accounts::{Accounts, Ask, KeyState, Short, TicketFor};
-pub use limits::{MachineMemory, OomCounter, machine_memory};
+pub use limits::{MachineMemory, OomCounter, is_short, machine_memory};
 
 /// The accounts, shared by the scheduler (who asks) and the readers of worker processes (who end).
 #[derive(Clone)]

@@ -49,7 +49,16 @@ impl Engine {
             .blocking(move || {
                 let (mut submit, _) = request::submit(&body, asker, &core.kinds, &desk)?;
                 let budget = core.ledger.snapshot().budget();
-                submit.budget_bytes = budget.saturating_sub(key_bytes(&core, submit.circuit)?);
+                let key = key_bytes(&core, submit.circuit)?;
+                submit.budget_bytes = budget.saturating_sub(key);
+                if submit.ticket_bytes > submit.budget_bytes {
+                    let ticket = submit.ticket_bytes;
+                    let detail = format!(
+                        "a partition needs {ticket} bytes of memory and {key} for its key, and the budget is {budget} \
+                         bytes; give proofkeep more memory, or use a smaller circuit"
+                    );
+                    return Err(Problem::input("needs-memory", detail));
+                }
                 Ok(submit)
             })
             .await?;

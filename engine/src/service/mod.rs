@@ -82,7 +82,7 @@ impl EngineConfig {
             max_jobs: None,
             checkpoint_after: Duration::from_secs(1),
             patience: Patience::default(),
-            wasm_memory_bytes: 1 << 30,
+            wasm_memory_bytes: 256 << 20,
             wasm_fuel: 50_000_000_000,
             allow_insecure_setup: true,
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,26 +3,26 @@
 //! It wakes on the durable journal number, on the ledger of memory and on a bell, and each time looks at everything
 //! anew. So no wake-up can be lost, and nothing is done because of what was remembered.
 
+mod grant;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use proofkeep_store::CommitError;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::commit::Committed;
-use proofkeep_store::ids::{Digest, JobNumber, Token};
+use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::machine::{Command, Reply};
-use proofkeep_store::records::{AttemptRef, Circuit, Failure, FailureClass, Job};
-use proofkeep_store::{CommitError, query};
+use proofkeep_store::records::AttemptRef;
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
-use super::check;
-use crate::budget::{Ask, TicketFor};
-use crate::protocol::{CircuitFiles, ToWorker, WirePiece, Work};
-use crate::schedule::{Decision, Live, Retention, Snapshot, Walk, decide, snapshot, ticket_of};
-use crate::shared::{Core, LookError};
+use crate::protocol::ToWorker;
+use crate::schedule::{Decision, Live, Retention, Snapshot, Walk, decide, snapshot};
+use crate::shared::Core;
 use crate::workers::{Fleet, Process};
 
 /// Final checks at a time.
@@ -205,6 +205,7 @@ impl Loop {
                 Err(error) => tracing::warn!("objects that nobody needs could not be removed: {error}"),
             });
         }
+        self.relieve_pressure();
         let idle = self
             .fleet
             .processes()
@@ -214,6 +215,24 @@ impl Loop {
             && let Err(error) = self.core.handle.reopen_if_due(REOPEN_AFTER)
         {
             tracing::error!("{error}");
+        }
+    }
+
+    /// The machine runs short of memory, whoever uses it: keys that nobody needs now go.
+    fn relieve_pressure(&self) {
+        if self.core.ledger.snapshot().idle_keys().is_empty() || !crate::budget::is_short() {
+            return;
+        }
+        for (circuit, bytes) in self.core.ledger.snapshot().idle_keys() {
+            tracing::info!(%circuit, bytes, "memory runs short; the key is dropped");
+            self.evict(circuit);
+        }
+    }
+
+    fn evict(&self, circuit: Digest) {
+        self.core.ledger.evicting(circuit);
+        for process in self.fleet.processes() {
+            process.say(ToWorker::Evict { circuit: circuit.0 });
         }
     }
 
@@ -316,10 +335,7 @@ impl Loop {
                 return None;
             }
             Decision::Evict(circuit) => {
-                self.core.ledger.evicting(*circuit);
-                for process in self.fleet.processes() {
-                    process.say(ToWorker::Evict { circuit: circuit.0 });
-                }
+                self.evict(*circuit);
                 return None;
             }
         })
@@ -372,167 +388,6 @@ impl Loop {
         true
     }
 
-    async fn synth(&mut self, attempt: AttemptRef, token: Token, ask: &Ask) {
-        let word = match self.synth_word(attempt, token, ask) {
-            Ok(word) => word,
-            Err(error) => {
-                let failure = Failure::new(FailureClass::InputMissing, error.to_string());
-                self.tell(
-                    "the end of an attempt",
-                    Command::AttemptFailed {
-                        token,
-                        failure,
-                        process_peak_bytes: None,
-                    },
-                )
-                .await;
-                return self.core.ledger.end(ask.of);
-            }
-        };
-        // If the process is gone by now, its reader ends the attempt and the ticket.
-        if let Some(process) = self.fleet.process(ask.process) {
-            process.held.lock().synth(attempt, token, Instant::now());
-            process.say(word);
-        }
-    }
-
-    fn synth_word(&mut self, attempt: AttemptRef, token: Token, ask: &Ask) -> Result<ToWorker, LookError> {
-        let job = self.core.job(attempt.job)?;
-        let circuit = job.circuit.map(|digest| self.core.circuit(digest)).transpose()?;
-        let recheck = self
-            .core
-            .handle
-            .read(|view| query::partition(view, attempt.job, attempt.partition, 0))?
-            .is_some_and(|detail| detail.partition.recheck);
-        let request = self.request(&job)?;
-        Ok(ToWorker::Synth {
-            token: token.into(),
-            work: Work::new(attempt.job, attempt.partition, attempt.number),
-            kind: job.kind,
-            circuit: circuit.as_ref().map(CircuitFiles::from),
-            request: request.to_vec(),
-            ticket_bytes: ask.bytes,
-            recheck,
-        })
-    }
-
-    fn request(&mut self, job: &Job) -> Result<Arc<Vec<u8>>, LookError> {
-        if let Some(found) = self.requests.get(&job.request) {
-            return Ok(Arc::clone(found));
-        }
-        let bytes = Arc::new(self.core.request(job)?);
-        if self.requests.len() >= REQUESTS {
-            self.requests.pop_first();
-        }
-        self.requests.insert(job.request, Arc::clone(&bytes));
-        Ok(bytes)
-    }
-
-    async fn prove(&mut self, attempt: AttemptRef, token: Token, process: Option<Arc<Process>>) {
-        // If the process is gone by now, its reader ends the attempt.
-        let Some(process) = process else { return };
-        let made = process.held.lock().prove(attempt, token, Instant::now());
-        let Some(made) = made else {
-            let failure = Failure::coded(
-                FailureClass::DeviceError,
-                "witness-lost",
-                "the witness was not in the worker process any more; this is a fault of proofkeep, please report it",
-            );
-            self.tell(
-                "the end of an attempt",
-                Command::AttemptFailed {
-                    token,
-                    failure,
-                    process_peak_bytes: None,
-                },
-            )
-            .await;
-            return self.core.ledger.end(ticket_of(attempt));
-        };
-        let kept = self
-            .core
-            .handle
-            .read(|view| query::checkpoint(view, attempt.job, attempt.partition));
-        let kept = kept.unwrap_or_else(|error| {
-            // Without them the work is done again, no more.
-            tracing::warn!(job = %attempt.job, partition = attempt.partition, "checkpoints can't be read: {error}");
-            None
-        });
-        let pieces = kept
-            .filter(|kept| kept.witness == made.witness && kept.key == made.key)
-            .map(|kept| kept.pieces)
-            .unwrap_or_default();
-        process.say(ToWorker::Prove {
-            token: token.into(),
-            work: Work::new(attempt.job, attempt.partition, attempt.number),
-            witness: made.witness.0,
-            key: made.key.0,
-            pieces: pieces.iter().map(WirePiece::from).collect(),
-        });
-    }
-
-    fn import(&mut self, circuit: Digest, token: Token, ask: &Ask) {
-        let Some(process) = self.fleet.process(ask.process) else {
-            return;
-        };
-        match self.core.circuit(circuit) {
-            Ok(record) => {
-                let done = import_done(&record);
-                process.held.lock().import(circuit, token, done, Instant::now());
-                process.say(ToWorker::Import {
-                    token: token.into(),
-                    files: CircuitFiles::from(&record),
-                    done,
-                });
-            }
-            Err(error) => {
-                // Its lease ends with the process; another try finds the record or the same error.
-                tracing::error!("the import of {circuit} can't be started: {error}");
-                self.core.ledger.end(TicketFor::Import(circuit));
-                process.kill(None);
-            }
-        }
-    }
-
-    fn send_imports_again(&self) {
-        let now = Instant::now();
-        for process in self.fleet.processes().filter(|process| process.is_up()) {
-            let due: Vec<(Token, Digest, u64)> = {
-                let held = process.held.lock();
-                let due = held
-                    .imports
-                    .iter()
-                    .filter(|(_, import)| import.again.is_some_and(|at| at <= now));
-                due.map(|(token, import)| (*token, import.circuit, import.done))
-                    .collect()
-            };
-            for (token, circuit, done) in due {
-                if let Ok(record) = self.core.circuit(circuit) {
-                    process.held.lock().import_again(token, now);
-                    process.say(ToWorker::Import {
-                        token: token.into(),
-                        files: CircuitFiles::from(&record),
-                        done,
-                    });
-                }
-            }
-        }
-    }
-
-    fn check(&mut self, job: JobNumber, token: Token) {
-        self.checks.fetch_add(1, Ordering::AcqRel);
-        let (core, running, stop) = (
-            Arc::clone(&self.core),
-            Arc::clone(&self.checks),
-            Arc::clone(&self.stop_checks),
-        );
-        tokio::task::spawn_blocking(move || {
-            check::run(&core, job, token, &stop);
-            running.fetch_sub(1, Ordering::AcqRel);
-            core.bell.notify_one();
-        });
-    }
-
     async fn tell(&self, what: &str, command: Command) {
         match self.core.handle.commit(command).await {
             Ok(_) | Err(CommitError::Stopped) => {}
@@ -580,12 +435,5 @@ impl Loop {
         self.core.handle.stop();
         // Nobody may wait any more; the store is closed all the same.
         let _ = done.send(());
-    }
-}
-
-fn import_done(circuit: &Circuit) -> u64 {
-    match circuit.state {
-        proofkeep_store::records::CircuitState::Importing(import) => import.done,
-        _ => 0,
     }
 }

@@ -2,28 +2,26 @@
 //!
 //! Whatever a word says, it is said under a lease; a late one finds none and changes nothing.
 
+mod import;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use proofkeep_store::CommitError;
 use proofkeep_store::ids::{Digest, Millis, Token};
 use proofkeep_store::machine::{Command, ProofStored, SynthEnd};
-use proofkeep_store::records::{AttemptRef, CircuitFacts, Failure, FailureClass};
+use proofkeep_store::records::{AttemptRef, Failure, FailureClass};
 
 use super::death::{Circumstances, judge};
 use super::held::{HeldStage, Made, Task};
 use super::process::{Process, Started};
-use crate::budget::{OomCounter, TicketFor};
-use crate::protocol::{self, BUILD, FromWorker, ToWorker, WireFacts, WireFailure, WirePiece, Work};
+use crate::budget::OomCounter;
+use crate::protocol::{self, BUILD, FromWorker, ToWorker, WireFailure, WirePiece, Work};
 use crate::schedule::ticket_of;
 use crate::shared::Core;
 
-/// Progress of an import is stored at most this often.
-const IMPORT_PROGRESS: Duration = Duration::from_secs(2);
-/// An import that gave up for a reason that may pass is sent again after this.
-const IMPORT_AGAIN: Duration = Duration::from_secs(10);
 /// A device that says it isn't available is left alone for this long, in milliseconds.
 const UNAVAILABLE_MS: u64 = 60_000;
 
@@ -378,84 +376,6 @@ impl Reader<'_> {
     fn forget(&self, attempt: AttemptRef) {
         self.process.held.lock().remove(attempt);
         self.core.ledger.end(ticket_of(attempt));
-        self.core.bell.notify_one();
-    }
-
-    fn imported(&self, token: Token, done: u64, now: Instant) {
-        let due = {
-            let mut held = self.process.held.lock();
-            held.moved(token, now);
-            match held.imports.get_mut(&token) {
-                None => false,
-                Some(import) => {
-                    import.done = done;
-                    let due = import
-                        .stored
-                        .is_none_or(|at| now.duration_since(at) >= IMPORT_PROGRESS);
-                    if due {
-                        import.stored = Some(now);
-                    }
-                    due
-                }
-            }
-        };
-        if due {
-            self.note(
-                "the progress of an import",
-                self.core.commit(Command::ImportProgress { token, done }),
-            );
-        }
-    }
-
-    fn import_done(&self, token: Token, facts: WireFacts, vk: Digest, matrices: Digest) {
-        let facts = CircuitFacts::from(facts);
-        let ended = self.core.commit(Command::ImportEnd {
-            token,
-            facts,
-            vk,
-            matrices,
-        });
-        if let Err(CommitError::Refused(refusal)) = &ended {
-            tracing::warn!("the end of an import was refused: {refusal}; it is done again");
-            return self.import_later(token);
-        }
-        self.note("the end of an import", ended);
-        self.import_over(token);
-    }
-
-    fn import_failed(&self, token: Token, failure: Failure) {
-        let for_good = matches!(
-            failure.class,
-            FailureClass::InputInvalid
-                | FailureClass::Unsatisfied
-                | FailureClass::ParamsMismatch
-                | FailureClass::InputMissing
-                | FailureClass::CircuitFailed
-        );
-        if !for_good {
-            tracing::warn!("an import gave up and is tried again: {}", failure.detail);
-            return self.import_later(token);
-        }
-        let failure = Failure::coded(FailureClass::CircuitFailed, failure.code, failure.detail);
-        self.note(
-            "the end of an import",
-            self.core.commit(Command::ImportFailed { token, failure }),
-        );
-        self.import_over(token);
-    }
-
-    fn import_later(&self, token: Token) {
-        if let Some(import) = self.process.held.lock().imports.get_mut(&token) {
-            import.again = Some(Instant::now() + IMPORT_AGAIN);
-        }
-        self.core.bell.notify_one();
-    }
-
-    fn import_over(&self, token: Token) {
-        let import = self.process.held.lock().imports.remove(&token);
-        if let Some(import) = import {
-            self.core.ledger.end(TicketFor::Import(import.circuit));
-        }
         self.core.bell.notify_one();
     }
 

@@ -348,7 +348,12 @@ impl Fleet {
                 held.tasks().next().is_none() && held.imports.values().all(|import| import.again.is_some())
             };
             if idle && !process.quitting.swap(true, Ordering::AcqRel) {
-                process.say(ToWorker::Quit);
+                // One that was never welcomed wouldn't understand, and has nothing.
+                if process.is_up() {
+                    process.say(ToWorker::Quit)
+                } else {
+                    process.kill(None)
+                }
             }
         }
         self.processes()
