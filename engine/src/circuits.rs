@@ -17,6 +17,8 @@ use crate::kinds::groth16::headers::{self, R1cs, Zkey};
 use crate::kinds::groth16::plan::{digest, header_problem};
 use crate::problem::Problem;
 
+/// The most public signals: those of one partition travel in one frame, and are hashed, stored and shown whole.
+const MOST_PUBLIC: u32 = 1 << 18;
 /// The members of a description.
 const FIELDS: [&str; 6] = ["r1cs", "zkey", "wasm", "sym", "setup", "allow_unfinished_setup"];
 
@@ -64,11 +66,19 @@ pub fn plan_circuit(
     };
     check_there(desk, &files)?;
     let key = headers::zkey(&mut desk.open(zkey)?).map_err(|error| header_problem("zkey", &error))?;
-    if key.unfinished && !allow_unfinished {
-        let detail = "zkey: the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it; \
-                      contribute to it (snarkjs zkey contribute) and register the result, or pass \
-                      \"allow_unfinished_setup\": true";
+    if key.unfinished {
+        // The prover takes no such key, so one that is allowed would only fail later.
+        let detail = "zkey: the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it, and \
+                      this build proves under no such key; contribute to it (snarkjs zkey contribute) and register \
+                      the result";
         return Err(Problem::input("setup-unfinished", detail));
+    }
+    if key.counts.public > MOST_PUBLIC {
+        let detail = format!(
+            "zkey: the circuit has {} public signals, at most {MOST_PUBLIC} are supported",
+            key.counts.public
+        );
+        return Err(Problem::input("too-many-public", detail));
     }
     let r1cs = match files.r1cs {
         Some(r1cs) => {
@@ -197,8 +207,8 @@ fn facts(key: &Zkey, r1cs: Option<&R1cs>) -> CircuitFacts {
             terms,
         }),
         // Nobody knows before the import has read the contributions.
-        insecure: key.unfinished,
-        setup: json!({"kind": if key.unfinished { "unfinished" } else { "unchecked" }}).to_string(),
+        insecure: false,
+        setup: json!({"kind": "unchecked"}).to_string(),
     }
 }
 

@@ -297,6 +297,10 @@ fn what_is_wrong_with_a_circuit_is_said_before_it_is_taken() {
         (json!({"zkey": r1cs}), "bad-magic"),
         (json!({"zkey": unfinished}), "setup-unfinished"),
         (
+            json!({"zkey": unfinished, "allow_unfinished_setup": true}),
+            "setup-unfinished",
+        ),
+        (
             json!({"zkey": zkey, "r1cs": desk.put(&fixture("poseidon2", "circuit.r1cs"))}),
             "circuit-mismatch",
         ),

@@ -155,7 +155,22 @@ fn broken_files_are_refused_for_good() {
     let key = fixture("multiplier", "circuit.zkey");
     let cut = Some(daemon.put(&key[..key.len() - 1]).0);
     let text = Some(daemon.put(b"1,2\n").0);
+    let zkey = Zkey::parse(&key).unwrap();
+    let (place, gamma) = (
+        zkey.delta2.as_ptr() as usize - key.as_ptr() as usize,
+        *zkey.gamma2,
+    );
+    let mut unfinished = key.clone();
+    unfinished[place..place + gamma.len()].copy_from_slice(&gamma);
+    let unfinished = Some(daemon.put(&unfinished).0);
     for (files, code) in [
+        (
+            CircuitFiles {
+                zkey: unfinished,
+                ..files.clone()
+            },
+            "setup-unfinished",
+        ),
         (
             CircuitFiles {
                 zkey: cut,

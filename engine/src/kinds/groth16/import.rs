@@ -58,13 +58,6 @@ pub fn import(
 ) -> Result<Imported, Failure> {
     let zkey_map = shelf.map(key::zkey_of(files)?, ".zkey")?;
     let zkey = Zkey::parse(&zkey_map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
-    if zkey.is_unfinished() && !files.allow_unfinished {
-        return Err(failure::circuit(
-            "setup-unfinished",
-            "the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it: contribute to it \
-             (snarkjs zkey contribute) and register the result, or pass allow_unfinished_setup",
-        ));
-    }
     let vk = check_vk(&zkey).map_err(|error| failure::check(&error, watch))?;
     go_on(watch, 0)?;
     let circuit = files
@@ -179,9 +172,6 @@ fn facts(zkey: &Zkey<'_>, matrices: &Matrices) -> CircuitFacts {
 
 /// Where the key comes from, and whether anyone can forge under it.
 fn setup(zkey: &Zkey<'_>) -> (serde_json::Value, bool) {
-    if zkey.is_unfinished() {
-        return (json!({"kind": "unfinished", "contributions": 0}), true);
-    }
     let Some(section) = &zkey.contributions else {
         return (json!({"kind": "unknown", "contributions": 0}), true);
     };

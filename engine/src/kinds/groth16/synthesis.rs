@@ -165,9 +165,9 @@ fn slowly(
             .map(|combination| {
                 combination
                     .iter()
-                    .fold(Some(blstrs::Scalar::from(0u64)), |sum, (wire, coefficient)| {
+                    .try_fold(blstrs::Scalar::from(0u64), |sum, (wire, coefficient)| {
                         let value = values.get(wire as usize).and_then(scalar_from_bytes)?;
-                        Some(sum? + scalar_from_bytes(coefficient)? * value)
+                        Some(sum + scalar_from_bytes(coefficient)? * value)
                     })
             });
         match (a, b, c) {
