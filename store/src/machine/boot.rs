@@ -8,6 +8,12 @@ use crate::ids::BootNumber;
 use crate::keys::{self, Family, Sequence};
 use crate::records::{Boot, Failure, FailureClass, Lease, Subject};
 
+/// Slots over all devices: opening a boot ends whatever was open in all of them in one transaction.
+const MAX_SLOTS: u64 = 48;
+
+/// Bytes of a device's name; every partition that it failed keeps one.
+const MAX_DEVICE_NAME: usize = 32;
+
 pub(super) fn open(
     tx: &mut Transaction<'_>,
     version: &str,
@@ -64,13 +70,21 @@ pub(super) fn open(
 fn check_devices(devices: &[(String, u32)]) -> Result<(), Refusal> {
     for (index, (name, slots)) in devices.iter().enumerate() {
         let twice = devices[..index].iter().any(|(other, _)| other == name);
-        if name.is_empty() || name.len() > 64 || *slots == 0 || *slots > 64 || twice {
+        if name.is_empty() || name.len() > MAX_DEVICE_NAME || *slots == 0 || twice {
             return Err(Refusal::OutOfLimits {
                 field: "devices",
-                expected: "distinct names of 1 to 64 bytes with 1 to 64 slots".to_owned(),
+                expected: format!("distinct names of 1 to {MAX_DEVICE_NAME} bytes with at least 1 slot"),
                 found: format!("{name:?} with {slots} slots"),
             });
         }
+    }
+    let slots: u64 = devices.iter().map(|(_, slots)| u64::from(*slots)).sum();
+    if slots > MAX_SLOTS {
+        return Err(Refusal::OutOfLimits {
+            field: "devices",
+            expected: format!("at most {MAX_SLOTS} slots in all"),
+            found: format!("{slots} slots"),
+        });
     }
     Ok(())
 }

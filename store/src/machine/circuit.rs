@@ -108,6 +108,7 @@ pub(super) fn import_start(
         return Err(Refusal::UnknownDevice(format!("worker process {process}")).into());
     }
     partition::check_neighbours(tx, process, import.deaths >= DEATHS_BEFORE_ALONE)?;
+    tx.check_side_leases()?;
     let token = tx.next_token(0);
     tx.emit(
         None,

@@ -96,7 +96,7 @@ pub enum Reply {
     Process(ProcessId),
     /// A boot was opened.
     Booted(BootNumber),
-    /// There is more of this job to delete: send the command again.
+    /// A part of it happened, as much as fits one transaction: send the command again. (`prune`, `process_lost`.)
     More,
 }
 

@@ -81,6 +81,10 @@ fn check_room(
     partition: &Partition,
 ) -> Result<(), StepError> {
     let open = check_neighbours(tx, process, partition.alone)?;
+    // Whatever is open ends in one transaction when the process or the daemon dies.
+    if open.len() >= 4 * device.slots as usize {
+        return Err(Refusal::EnoughAhead.into());
+    }
     let ahead = open
         .iter()
         .filter(|other| {

@@ -40,6 +40,7 @@ pub(super) fn prune(tx: &mut Transaction<'_>, number: JobNumber) -> Result<Reply
     }
     for family in [
         Family::Attempt,
+        Family::Generation,
         Family::Partition,
         Family::Proof,
         Family::Quarantine,

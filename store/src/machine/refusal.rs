@@ -37,8 +37,8 @@ pub enum Refusal {
     /// The device slot is taken or its device takes no work.
     #[error("the device slot is not free")]
     SlotTaken,
-    /// The device has enough work ahead.
-    #[error("the device has as many partitions ahead as it may have")]
+    /// There is enough work ahead already.
+    #[error("as much is ahead or under way as may be")]
     EnoughAhead,
     /// A partition that crashed its process, or ran out of memory, runs alone.
     #[error("a partition that must run alone shares its process with nobody")]

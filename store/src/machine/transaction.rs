@@ -13,6 +13,17 @@ use crate::records::{
 };
 use crate::view::{ReadError, View};
 
+/// Late words that a boot keeps in mind, so that opening the next one, which forgets them, stays small. Beyond them the
+/// oldest lease may be noted a second time.
+const STALE_NOTES: usize = 256;
+
+/// Final checks and imports at once.
+const SIDE_LEASES: usize = 32;
+
+/// A transaction with this much in it takes up nothing more that can wait: the largest job can still be stopped in it.
+const HEAVY_BYTES: usize = 96 << 10;
+const HEAVY_RECORDS: usize = 1500;
+
 /// An overlay over a view, with the typed reads and writes that the handlers use.
 ///
 /// Every write of a job or a partition goes through [`put_job`](Self::put_job) and
@@ -392,6 +403,10 @@ impl<'a> Transaction<'a> {
     pub(super) fn stale(&mut self, token: Token, word: &str) -> Result<Reply, StepError> {
         let key = keys::stale(token);
         if token.boot == self.context.boot && self.get(&key)?.is_none() {
+            let notes = self.some_keys(&keys::family(keys::Family::Stale), STALE_NOTES)?;
+            if let Some(oldest) = notes.into_iter().nth(STALE_NOTES - 1).and(self.oldest_note()?) {
+                self.delete(oldest)?;
+            }
             self.set(key, Vec::new());
             self.emit(
                 None,
@@ -402,6 +417,32 @@ impl<'a> Transaction<'a> {
             )?;
         }
         Ok(Reply::Stale)
+    }
+
+    fn oldest_note(&self) -> Result<Option<Key>, ReadError> {
+        Ok(self.some_keys(&keys::family(keys::Family::Stale), 1)?.pop())
+    }
+
+    /// The changes are so many that what can wait should wait for the next transaction.
+    pub(super) fn is_heavy(&self) -> bool {
+        let bytes: usize = self
+            .changes
+            .iter()
+            .map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len))
+            .sum();
+        bytes > HEAVY_BYTES || self.changes.len() > HEAVY_RECORDS
+    }
+
+    /// Leases of the daemon itself and of imports: few, since the next boot ends them all in one transaction.
+    pub(super) fn check_side_leases(&self) -> Result<(), StepError> {
+        let leases = self.records::<Lease>(&keys::family(keys::Family::Lease))?;
+        let aside = leases
+            .iter()
+            .filter(|lease| !matches!(lease.subject, Subject::Partition { .. }));
+        if aside.count() >= SIDE_LEASES {
+            return Err(Refusal::EnoughAhead.into());
+        }
+        Ok(())
     }
 
     /// The partition that a lease is for.

@@ -6,6 +6,10 @@ use crate::event::What;
 use crate::ids::{JobNumber, Token};
 use crate::records::{Job, JobState, StopTarget, Subject};
 
+/// Partitions that one verdict refuses, as many as fit one transaction. The job fails all the same, and the final check of
+/// its next life finds the others.
+const MAX_REFUSED: usize = 512;
+
 pub(super) fn start(tx: &mut Transaction<'_>, number: JobNumber) -> Result<Reply, StepError> {
     tx.open_boot()?;
     let job = tx.job(number)?;
@@ -15,6 +19,7 @@ pub(super) fn start(tx: &mut Transaction<'_>, number: JobNumber) -> Result<Reply
     if job.verifying.is_some() {
         return Ok(Reply::Unchanged);
     }
+    tx.check_side_leases()?;
     let token = tx.next_token(0);
     tx.emit(Some(number), What::VerifyStarted)?;
     Ok(Reply::Granted { token, attempt: 0 })
@@ -56,6 +61,7 @@ pub(super) fn end(
             let mut partitions = partitions.clone();
             partitions.sort_unstable();
             partitions.dedup();
+            partitions.truncate(MAX_REFUSED);
             tx.emit(number, What::VerifyRefused { token, partitions })?;
             let failure = Some(invalid_stored_proof());
             stop::begin(tx, job.number, StopTarget::Failed, "proofkeep", failure)?;

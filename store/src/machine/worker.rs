@@ -40,6 +40,18 @@ pub(super) fn process_lost(
     };
     // A process that was killed for one of its partitions did not die by its own fault.
     let own_fault = own_fault && culprit.is_none();
+    // Each end may stop a job of a thousand partitions. What doesn't fit waits for the same command again; until then
+    // the process keeps its name, and whatever it is granted ends with it.
+    for partition in tx.open_partitions()? {
+        // Ending one may have stopped its job, which ends others: look again.
+        let partition = tx.partition(partition.job, partition.index)?;
+        if partition.state.is_open() && partition.process == Some(process) {
+            if tx.is_heavy() {
+                return Ok(Reply::More);
+            }
+            end_lost(tx, &partition, failure, culprit, own_fault, process_peak_bytes)?;
+        }
+    }
     tx.emit(
         None,
         What::ProcessLost {
@@ -49,13 +61,6 @@ pub(super) fn process_lost(
             own_fault,
         },
     )?;
-    for partition in tx.open_partitions()? {
-        // Ending one may have stopped its job, which ends others: look again.
-        let partition = tx.partition(partition.job, partition.index)?;
-        if partition.state.is_open() && partition.process == Some(process) {
-            end_lost(tx, &partition, failure, culprit, own_fault, process_peak_bytes)?;
-        }
-    }
     for lease in tx.records::<Lease>(&keys::family(Family::Lease))? {
         if let Subject::Import { circuit } = lease.subject
             && lease.process == Some(process)

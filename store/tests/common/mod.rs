@@ -2,6 +2,9 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+use std::collections::BTreeMap;
+
+use proofkeep_store::commit::{MAX_COMMAND_BYTES, MAX_COMMAND_LOG};
 use proofkeep_store::fsck::{Mode, fsck};
 use proofkeep_store::ids::{
     BootNumber, Digest, JobNumber, JournalNumber, Millis, ProcessId, Token, WorkerId,
@@ -28,6 +31,8 @@ pub struct World {
     pub boot: BootNumber,
     /// `fsck` looks at everything after every step.
     pub checked: bool,
+    /// The most bytes of log that each command has come to.
+    pub largest: BTreeMap<&'static str, u64>,
     ids: u64,
 }
 
@@ -52,6 +57,7 @@ impl World {
             now: Millis(1_800_000_000_000),
             boot: BootNumber(0),
             checked: rules == Rules::ALL,
+            largest: BTreeMap::new(),
             ids: 0,
         }
     }
@@ -79,21 +85,7 @@ impl World {
             Err(StepError::Refused(refusal)) => return Err(refusal),
             Err(StepError::Read(error)) => panic!("{command:?}: {error}"),
         };
-        let mut bytes = 0;
-        for (key, value) in &step.changes {
-            let size = key.len() + value.as_ref().map_or(0, Vec::len);
-            assert!(
-                size <= codec::MAX_RECORD,
-                "{}: a record of {size} bytes",
-                command.name().name()
-            );
-            bytes += size;
-        }
-        assert!(
-            bytes <= 512 << 10,
-            "{} writes {bytes} bytes",
-            command.name().name()
-        );
+        self.weigh(command, &step.changes);
         let before = self.journal();
         if matches!(step.reply, Reply::Unchanged) {
             assert!(step.changes.is_empty(), "{command:?} says unchanged and writes");
@@ -105,6 +97,27 @@ impl World {
             self.check(command);
         }
         Ok(step.reply)
+    }
+
+    /// What the commit thread would refuse as too large must not come up.
+    fn weigh(&mut self, command: &Command, changes: &BTreeMap<keys::Key, Option<Vec<u8>>>) {
+        let mut bytes = 0;
+        for (key, value) in changes {
+            let size = key.len() + value.as_ref().map_or(0, Vec::len);
+            assert!(
+                size <= codec::MAX_RECORD,
+                "{}: a record of {size} bytes",
+                command.name().name()
+            );
+            bytes += size as u64;
+        }
+        // As the commit thread estimates sled's log.
+        let log = 6 * bytes + 512 * changes.len() as u64;
+        let name = command.name().name();
+        assert!(bytes <= MAX_COMMAND_BYTES, "{name} writes {bytes} bytes");
+        assert!(log <= MAX_COMMAND_LOG, "{name} writes {log} bytes of log");
+        let largest = self.largest.entry(name).or_default();
+        *largest = log.max(*largest);
     }
 
     /// Everything that `fsck` checks.

@@ -1,9 +1,9 @@
 //! What is too large, and what must end all the same.
 
 use crate::common::*;
-use proofkeep_store::ids::Digest;
-use proofkeep_store::machine::{Command, Refusal, Replacement, VerifyVerdict};
-use proofkeep_store::records::{FailureClass, JobState, PartitionState};
+use proofkeep_store::ids::{Digest, JournalNumber, Millis, Token};
+use proofkeep_store::machine::{Command, Refusal, Replacement, Reply, Rules, Submit, VerifyVerdict};
+use proofkeep_store::records::{FailureClass, JobState, OnFailure, PartitionState};
 
 #[test]
 fn a_thousand_bad_partitions_named_over_and_over_still_fit_one_record() {
@@ -19,7 +19,12 @@ fn a_thousand_bad_partitions_named_over_and_over_still_fit_one_record() {
         token,
         verdict: VerifyVerdict::BadPartitions(all.clone()),
     });
-    assert_eq!(world.job(job).tally.failed, 1024);
+    assert_eq!(world.job(job).state, JobState::Failed);
+    assert_eq!(
+        world.job(job).tally.failed,
+        512,
+        "as many as fit; the next final check finds the others"
+    );
     world.run(Command::Retry {
         job,
         actor: "tester".into(),
@@ -163,4 +168,185 @@ fn a_request_is_what_its_digest_says() {
     replacement.partitions = vec![0];
     world.run(retry(&replacement));
     assert_eq!(world.job(job).request, replacement.request);
+}
+
+/// A submit whose record is as large as may be.
+fn wordy(world: &mut World, partitions: u32) -> Submit {
+    let mut submit = world.submit(partitions);
+    submit.kind = "k".repeat(64);
+    submit.actor = "a".repeat(64);
+    submit.idempotency_key = Some(format!("{:0128}", submit.id.as_u128() % 1_000_000));
+    submit.labels = (0..16)
+        .map(|label| (format!("{label:02}"), "x".repeat(62)))
+        .collect();
+    submit.circuit = None;
+    submit.deadline = Some(Millis(u64::MAX));
+    submit
+}
+
+#[test]
+fn the_fullest_daemon_opens_again_in_one_transaction() {
+    let device = "d".repeat(32);
+    let mut world = World::with(Rules::ALL, &[(&device, 48)]);
+    world.checked = false;
+    let process = world.process(&device);
+    let started = |world: &mut World| {
+        let submit = wordy(world, 1);
+        let job = world.submitted(submit);
+        let token = granted(world.run(Command::SynthStart {
+            job,
+            partition: 0,
+            process,
+        }));
+        (job, token)
+    };
+    for _ in 0..32 {
+        let (job, token) = started(&mut world);
+        world.run(synth_end(token));
+        let token = world.gpu(job, 0, 0);
+        world.run(gpu_end(token));
+        world.run(proof(token));
+        world.run(Command::VerifyStart { job });
+    }
+    for slot in 0..96 {
+        let (job, token) = started(&mut world);
+        world.run(synth_end(token));
+        let token = world.gpu(job, 0, slot % 48);
+        if slot < 48 {
+            world.run(gpu_end(token));
+        }
+    }
+    for _ in 0..96 {
+        started(&mut world);
+    }
+    let submit = wordy(&mut world, 1);
+    let job = world.submitted(submit);
+    let more = Command::SynthStart {
+        job,
+        partition: 0,
+        process,
+    };
+    assert_eq!(world.refused(more), Refusal::EnoughAhead);
+    for late in 0..400 {
+        let token = Token {
+            boot: world.boot,
+            grant: JournalNumber(1_000_000 + late),
+        };
+        assert_eq!(world.run(gpu_end(token)), Reply::Stale);
+        assert_eq!(world.run(gpu_end(token)), Reply::Stale);
+    }
+    assert_eq!(world.count("stale_ignored"), 400);
+    world.check(&Command::BootClose);
+    world.boot(&[(&device, 48)]);
+    assert_eq!(world.count("attempt_ended"), 192);
+    assert!(world.leases().is_empty());
+    world.check(&Command::BootClose);
+}
+
+#[test]
+fn one_death_that_stops_many_large_jobs_is_heard_in_parts() {
+    let mut world = World::with(Rules::ALL, &[("cpu:0", 4)]);
+    world.checked = false;
+    let mut jobs = Vec::new();
+    for _ in 0..8 {
+        let mut submit = wordy(&mut world, 1024);
+        submit.on_failure = OnFailure::Stop;
+        submit.max_attempts = 1;
+        let job = world.submitted(submit);
+        world.synth(job, 0);
+        jobs.push(job);
+    }
+    let process = world.process("cpu:0");
+    let lost = Command::ProcessLost {
+        process,
+        failure: failure(FailureClass::OutOfMemory),
+        culprit: None,
+        own_fault: false,
+        process_peak_bytes: None,
+    };
+    let mut parts = 1;
+    while world.run(lost.clone()) == Reply::More {
+        parts += 1;
+        world.check(&lost);
+    }
+    assert!(parts > 1);
+    assert_eq!(world.run(lost.clone()), Reply::Unchanged);
+    assert_eq!(world.count("process_lost"), 1);
+    for job in jobs {
+        assert_eq!(world.job(job).state, JobState::Failed);
+    }
+    world.check(&lost);
+}
+
+#[test]
+fn the_largest_job_is_refused_retried_and_woken_within_the_limits() {
+    let device = "d".repeat(32);
+    let mut world = World::with(Rules::ALL, &[(&device, 2)]);
+    world.checked = false;
+    let process = world.process(&device);
+    let submit = wordy(&mut world, 1024);
+    let job = world.submitted(submit);
+    for partition in 0..1024 {
+        let token = granted(world.run(Command::SynthStart {
+            job,
+            partition,
+            process,
+        }));
+        world.run(failed(token, FailureClass::DeviceError));
+    }
+    world.now = world.now.after(10_000);
+    world.run(Command::Wake { job });
+    for partition in 0..1024 {
+        let token = granted(world.run(Command::SynthStart {
+            job,
+            partition,
+            process,
+        }));
+        world.run(synth_end(token));
+        let token = world.gpu(job, partition, 0);
+        world.run(checkpoint(token, &["a"]));
+        world.run(gpu_end(token));
+        world.run(proof(token));
+    }
+    let all: Vec<u32> = (0..1024).collect();
+    let token = granted(world.run(Command::VerifyStart { job }));
+    let refused = Command::VerifyEnd {
+        token,
+        verdict: VerifyVerdict::BadPartitions(all.clone()),
+    };
+    let mut other = World::with(Rules::ALL, &[]);
+    other.view = world.view.clone();
+    other.checked = false;
+    other.boot = world.boot;
+    other.run(refused);
+    assert_eq!(other.job(job).tally.failed, 512);
+    other.run(retry(job));
+    assert_eq!(other.job(job).tally.proved, 512);
+    world.run(Command::VerifyEnd {
+        token,
+        verdict: VerifyVerdict::Passed,
+    });
+    world.run(Command::Retry {
+        job,
+        actor: "tester".into(),
+        replacement: None,
+        damaged: all,
+    });
+    assert_eq!(world.job(job).state, JobState::Queued);
+    world.check(&Command::BootClose);
+}
+
+#[test]
+fn a_job_with_thousands_of_lives_is_still_pruned() {
+    let mut world = world();
+    world.checked = false;
+    let submit = wordy(&mut world, 1);
+    let job = world.submitted(submit);
+    for _ in 0..8000 {
+        world.cancel(job);
+        world.run(retry(job));
+    }
+    world.cancel(job);
+    world.prune(job);
+    world.check(&Command::BootClose);
 }

@@ -199,6 +199,7 @@ fn random_commands_get_everywhere() {
     assert!(missed.is_empty(), "no run came to {missed:?}");
 }
 
+/// The model can see every fault that a rule prevents, also without `fsck`. Always the same runs as well.
 #[test]
 fn the_model_alone_notices_each_forgotten_rule() {
     for rule in Rules::NAMES {
@@ -206,7 +207,7 @@ fn the_model_alone_notices_each_forgotten_rule() {
             rules: Rules::without(rule).unwrap(),
         };
         let noticed = RefCell::new(0);
-        random(rule, seed(), 120, LENGTH, |ops| {
+        random(rule, 11, 300, LENGTH, |ops| {
             if *noticed.borrow() == 0 {
                 let twin = Twin {
                     machine,

@@ -181,7 +181,6 @@ fn prune(
         if let Some(state) = generation.and_then(|generation| generation.ended) {
             owed.push(keys::jobs_counter(&job.kind, state));
         }
-        tx.delete(keys::generation(job.number, number))?;
     }
     for attempt in tx.records::<crate::records::Attempt>(&keys::of_job(keys::Family::Attempt, number))? {
         if let Some(outcome) = &attempt.outcome {

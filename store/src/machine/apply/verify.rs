@@ -54,6 +54,6 @@ pub(in crate::machine) fn invalid_stored_proof() -> Failure {
     Failure::coded(
         FailureClass::InvalidProof,
         "stored-proof-invalid",
-        "the stored proof did not pass the final check and was put into quarantine; retry proves it again",
+        "the final check refused its stored proof, which was put into quarantine; retry proves it again",
     )
 }

@@ -33,6 +33,7 @@ impl Model {
             && circuit
             && !device.suspended
             && !self.crowded(process, partition.alone)
+            && open.len() < 4 * device.slots as usize
             && ahead.count() < 2 * device.slots as usize;
         fits.then_some(at)
     }
