@@ -1,7 +1,7 @@
 //! Fuzzing of every parser, with nothing but stable Rust.
 //!
-//! A [`Target`] is a parser with its seeds: the circom fixtures of this repository, and under `corpus/` the inputs that
-//! once broke something. [`run`] mutates seeds and holds the parser to four promises: it doesn't panic, it doesn't
+//! A [`Target`] is a parser with its seeds: the circom fixtures of this repository, the golden bytes of the store, one
+//! of each word of the worker protocol, and under `corpus/` the inputs that once broke something. [`run`] mutates seeds and holds the parser to four promises: it doesn't panic, it doesn't
 //! allocate more than a small multiple of its input, it comes back in time, and what it accepts keeps the properties
 //! that the target states (such as: written again, it is read as the same).
 //!

@@ -9,20 +9,21 @@ const FIXTURES: &str = "../fixtures/circom";
 /// Larger files make slow fuzzing and find nothing that smaller ones don't.
 const MOST: usize = 128 << 10;
 
-/// Every fixture's file made into a seed, and everything under `corpus/<target>`, in a fixed order.
+/// Every fixture's file made into a seed, what the target makes by itself, and everything under `corpus/<target>`, in a
+/// fixed order.
 ///
 /// # Panics
 ///
 /// If the repository's fixtures aren't there: then nothing would be fuzzed.
 pub(crate) fn load(target: &Target) -> Vec<Vec<u8>> {
     let small = |path: &PathBuf| fs::read(path).ok().filter(|bytes| bytes.len() <= MOST);
-    let fixtures = children(&here().join(FIXTURES))
-        .into_iter()
-        .map(|folder| folder.join(target.file));
-    let mut seeds: Vec<Vec<u8>> = fixtures
-        .filter_map(|path| small(&path))
-        .map(target.prepare)
-        .collect();
+    let mut seeds = (target.made)();
+    if !target.file.is_empty() {
+        let fixtures = children(&here().join(FIXTURES))
+            .into_iter()
+            .map(|folder| folder.join(target.file));
+        seeds.extend(fixtures.filter_map(|path| small(&path)).map(target.prepare));
+    }
     let name = target.name;
     assert!(
         !seeds.is_empty(),

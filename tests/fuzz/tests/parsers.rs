@@ -36,6 +36,7 @@ fn fuzz(name: &str) {
     assert!(report.accepted > 0, "{name} accepted nothing");
     let least = match (name, target.shape) {
         ("sym" | "matrices-file", _) => 1,
+        ("record" | "frames-to-worker" | "frames-from-worker", _) => 5,
         (_, Shape::Container) => 4,
         _ => 2,
     };
@@ -114,6 +115,21 @@ fn input_json_keeps_its_promises() {
 #[test]
 fn circuit_wasm_keeps_its_promises() {
     fuzz("circuit-wasm");
+}
+
+#[test]
+fn record_keeps_its_promises() {
+    fuzz("record");
+}
+
+#[test]
+fn frames_to_worker_keep_their_promises() {
+    fuzz("frames-to-worker");
+}
+
+#[test]
+fn frames_from_worker_keep_their_promises() {
+    fuzz("frames-from-worker");
 }
 
 #[test]

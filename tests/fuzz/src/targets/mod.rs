@@ -2,6 +2,9 @@
 
 mod engine;
 mod files;
+mod frames;
+mod records;
+mod words;
 
 /// What a parser said: nothing if it accepted the input, else its code and its text.
 pub type Outcome = Result<(), (&'static str, String)>;
@@ -24,10 +27,12 @@ pub enum Shape {
 pub struct Target {
     /// Its name on the command line, and its folder under `corpus/`.
     pub name: &'static str,
-    /// The file of each circom fixture that is a seed, or is made into one.
+    /// The file of each circom fixture that is a seed, or is made into one. Empty if seeds come from `made` alone.
     pub file: &'static str,
     /// Makes a seed of the file.
     pub prepare: fn(Vec<u8>) -> Vec<u8>,
+    /// Makes seeds that no fixture holds.
+    pub made: fn() -> Vec<Vec<u8>>,
     /// How to mutate.
     pub shape: Shape,
     /// Makes a mutant pass what guards the parser, such as a checksum. Done to every other mutant.
@@ -56,6 +61,7 @@ impl Target {
             name,
             file,
             prepare: |seed| seed,
+            made: Vec::new,
             shape,
             finish: |_| (),
             cost: 1,
@@ -69,7 +75,11 @@ impl Target {
 
 /// Every target.
 pub fn all() -> impl Iterator<Item = &'static Target> {
-    files::ALL.iter().chain(&engine::ALL)
+    files::ALL
+        .iter()
+        .chain(&engine::ALL)
+        .chain(&frames::ALL)
+        .chain(&records::ALL)
 }
 
 /// The target of a name.
