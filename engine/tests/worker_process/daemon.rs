@@ -29,6 +29,8 @@ pub struct Daemon {
 pub struct Options {
     pub threads: u32,
     pub checkpoint_after_ms: u64,
+    /// Memory in bytes and fuel of circom's calculator.
+    pub wasm: (u64, u64),
 }
 
 impl Default for Options {
@@ -36,6 +38,7 @@ impl Default for Options {
         Self {
             threads: 2,
             checkpoint_after_ms: 0,
+            wasm: (256 << 20, 1_000_000_000),
         }
     }
 }
@@ -119,8 +122,8 @@ impl Daemon {
             boot: 1,
             threads: options.threads,
             checkpoint_after_ms: options.checkpoint_after_ms,
-            wasm_memory_bytes: 256 << 20,
-            wasm_fuel: 1_000_000_000,
+            wasm_memory_bytes: options.wasm.0,
+            wasm_fuel: options.wasm.1,
         });
     }
 

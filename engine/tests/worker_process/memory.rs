@@ -23,6 +23,7 @@ fn the_peak_of_a_process_is_within_ticket_and_key() {
         let mut daemon = Daemon::with(Options {
             threads,
             checkpoint_after_ms: 0,
+            ..Options::default()
         });
         let files = own.files(&daemon);
         let witness = daemon.put(&own.witness);

@@ -9,7 +9,7 @@ use proofkeep_store::ids::Digest;
 use serde_json::{Value, json};
 
 use crate::circuits::{circom, fixture, large};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Options};
 
 crate::tests![
     every_fixture_is_proved_from_its_witness_and_accepted_by_snarkjs_key,
@@ -20,6 +20,7 @@ crate::tests![
     a_witness_that_does_not_fit_is_refused_by_name,
     an_unsatisfied_constraint_is_named_with_its_signals_and_without_values,
     an_input_that_does_not_fit_is_refused_with_its_signal,
+    a_calculator_that_does_not_end_or_wants_too_much_is_ended,
     a_missing_object_is_said_to_be_missing,
     a_recheck_walks_every_constraint_and_the_keys_bytes,
 ];
@@ -269,6 +270,32 @@ fn an_input_that_does_not_fit_is_refused_with_its_signal() {
         .synth(work(8), &without, json!({"input_blob": blob.to_string()}))
         .unwrap_err();
     assert_eq!(failure.code, "wasm-missing");
+}
+
+fn a_calculator_that_does_not_end_or_wants_too_much_is_ended() {
+    for (wasm, code) in [
+        ((256 << 20, 1000), "fuel-exhausted"),
+        ((64 << 10, 1_000_000_000), "memory-limit"),
+    ] {
+        let mut daemon = Daemon::with(Options {
+            wasm,
+            ..Options::default()
+        });
+        let files = circom(&daemon, "poseidon2");
+        let blob = daemon.put(&fixture("poseidon2", "input.json"));
+        let failure = daemon
+            .synth(work(1), &files, json!({"input_blob": blob.to_string()}))
+            .unwrap_err();
+        assert_eq!(
+            (failure.class.as_str(), failure.code.as_str()),
+            ("input_invalid", code)
+        );
+        let input = witness(&daemon, "poseidon2");
+        assert!(
+            daemon.synth(work(2), &files, input).is_ok(),
+            "the process goes on"
+        );
+    }
 }
 
 fn a_missing_object_is_said_to_be_missing() {

@@ -47,6 +47,7 @@ fn a_preempted_proof_ends_at_the_next_edge_and_is_resumed_from_its_pieces() {
     let mut daemon = Daemon::with(Options {
         threads: 1,
         checkpoint_after_ms: 3_600_000,
+        ..Options::default()
     });
     let files = large().files(&daemon);
     let files = crate::imports::imported(&mut daemon, &files);
@@ -73,6 +74,7 @@ fn a_cancelled_proof_saves_nothing_more() {
     let mut daemon = Daemon::with(Options {
         threads: 1,
         checkpoint_after_ms: 3_600_000,
+        ..Options::default()
     });
     let files = large().files(&daemon);
     let ended = stopped(&mut daemon, &files, "cancelled");
@@ -85,6 +87,7 @@ fn unsaved_pieces_are_saved_when_the_work_can_go_on() {
     let mut daemon = Daemon::with(Options {
         threads: 1,
         checkpoint_after_ms: 3_600_000,
+        ..Options::default()
     });
     for (class, saved) in [("preempted", 1), ("shutdown", 1), ("cancelled", 0)] {
         let token = trial(&mut daemon, work(1), b"prove one piece and wait");
@@ -106,6 +109,7 @@ fn pieces_are_saved_when_they_cost_more_than_the_limit() {
         let mut daemon = Daemon::with(Options {
             threads: 1,
             checkpoint_after_ms,
+            ..Options::default()
         });
         let token = trial(&mut daemon, work(1), b"prove one piece and wait");
         let ready = daemon.hear_synth(token).unwrap();
@@ -130,6 +134,7 @@ fn a_killed_process_costs_at_most_the_piece_in_work() {
     let options = || Options {
         threads: 1,
         checkpoint_after_ms: 0,
+        ..Options::default()
     };
     let mut first = Daemon::spawn(directory.path());
     first.welcome(options());
