@@ -118,6 +118,21 @@ fn live(model: &Model) -> usize {
 
 const PIECES: [&str; 5] = ["a", "b1", "b2", "h", "l"];
 
+/// What a patient scheduler with one device does next, one partition after the other; `None` when every job has ended.
+pub fn patient(model: &Model, now: Millis) -> Option<Command> {
+    let hopeless = model.jobs.iter().find(|(_, job)| {
+        let circuit = job.circuit.map(|circuit| model.circuits.get(&circuit).copied());
+        !job.state.is_terminal()
+            && matches!(circuit, Some(None | Some(Circuit::Failed)))
+            && !matches!(job.state, JobState::Stopping(_))
+    });
+    if let Some((job, _)) = hopeless {
+        let failure = common::failure(FailureClass::CircuitFailed);
+        return Some(Command::FailJob { job: *job, failure });
+    }
+    next_step(model, now, 2, 1, 2)
+}
+
 /// What a scheduler would do next with some partition or job: `Some(None)` is a crash, `None` is that nothing is left.
 fn advance(model: &Model, now: Millis, a: u8, b: u8, c: u8) -> Option<Option<Command>> {
     if (model.draining || !model.open) && a.is_multiple_of(4) {

@@ -18,11 +18,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 
-use commands::{Op, boot_open, command};
+use commands::{Op, boot_open, command, patient};
 use compare::difference;
 use model::Model;
 use proofkeep_store::fsck::{Mode, fsck};
-use proofkeep_store::ids::{BootNumber, Millis};
+use proofkeep_store::ids::{BootNumber, JobNumber, Millis};
 use proofkeep_store::machine::{Command, CommandName, Context, Machine, Reply, Rules, StepError};
 use proofkeep_store::records::{FailureClass, JobState, PartitionState};
 use proofkeep_store::view::MemoryView;
@@ -164,6 +164,82 @@ fn pass(now: Millis, op: Op) -> Millis {
 fn random_commands_do_what_the_model_says() {
     random("model", seed(), cases(FLOOR), LENGTH, |ops| {
         run(Twin::default(), &ops).map(drop)
+    });
+}
+
+/// Nothing waits for ever: whatever happened before, after a restart a scheduler that does one thing at a time brings every
+/// job to its end.
+#[test]
+fn every_job_comes_to_its_end_whatever_happened_before() {
+    random("liveness", seed(), cases(FLOOR), LENGTH, |ops| {
+        let twin = Twin {
+            model_alone: true,
+            ..Twin::default()
+        };
+        let mut twin = run(twin, &ops)?;
+        let mut now = Millis(1_900_000_000_000);
+        twin.step(now, &boot_open(0))?;
+        if twin.model.paused {
+            twin.step(
+                now,
+                &Command::Resume {
+                    actor: "tester".into(),
+                },
+            )?;
+        }
+        // A partition has at most six steps an attempt and three attempts that count.
+        let partitions: usize = twin.model.jobs.values().map(|job| job.partitions.len()).sum();
+        for _ in 0..100 + 40 * partitions {
+            let Some(next) = patient(&twin.model, now) else {
+                twin.model_alone = false;
+                return twin.step(now, &Command::ClockStep { by_ms: 0 });
+            };
+            now = now.after(1_000);
+            if matches!(next, Command::Wake { .. }) {
+                now = now.after(30 * 60 * 1000);
+            }
+            twin.step(now, &next)?;
+        }
+        let left = twin.model.jobs.iter().find(|(_, job)| !job.state.is_terminal());
+        Err(format!("this job never ends: {left:?}"))
+    });
+}
+
+/// The same with the largest job there is, cancelled, failed, expired, retried and crashed at random.
+#[test]
+fn the_largest_job_among_random_commands() {
+    random("largest", seed(), 6, 80, |ops| {
+        let mut twin = Twin {
+            model_alone: true,
+            ..Twin::default()
+        };
+        let mut now = Millis(1_800_000_000_000);
+        let mut ids = 1;
+        twin.step(now, &boot_open(0))?;
+        twin.step(now, &Command::Submit(common::submit(1, 1024)))?;
+        for op in ops {
+            now = pass(now, op);
+            let next = command(op, &twin.model, now, &mut ids).unwrap_or_else(|| boot_open(op.1));
+            twin.step(now, &next)?;
+        }
+        for command in [
+            Command::Cancel {
+                job: JobNumber(1),
+                actor: "tester".into(),
+            },
+            boot_open(1),
+            common::retry(JobNumber(1)),
+        ] {
+            twin.step(now, &command)?;
+        }
+        twin.model_alone = false;
+        twin.step(
+            now,
+            &Command::Cancel {
+                job: JobNumber(1),
+                actor: "tester".into(),
+            },
+        )
     });
 }
 
