@@ -1,0 +1,46 @@
+//! A data directory, opened by a command while no daemon has it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use proofkeep_store::{OpenError, Options, Store};
+
+use super::exit::CliError;
+
+/// Which data directory.
+#[derive(Debug, Args)]
+pub struct DataDir {
+    /// The data directory [default: $PROOFKEEP_DATA_DIR, else proofkeep-data]
+    #[arg(long, alias = "data", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl DataDir {
+    /// Its path.
+    pub fn path(&self) -> PathBuf {
+        let environment = || std::env::var_os("PROOFKEEP_DATA_DIR").map(PathBuf::from);
+        self.data_dir.clone().or_else(environment).unwrap_or_else(|| PathBuf::from("proofkeep-data"))
+    }
+
+    /// Opens what is there; `instead` names the commands that ask a running daemon for the same.
+    pub fn open(&self, instead: &str) -> Result<Store, CliError> {
+        let path = self.path();
+        let options = Options { create: false, ..Options::default() };
+        Store::open(&path, &options).map_err(|error| refused(error, &path, instead))
+    }
+}
+
+/// Why a data directory can't be opened; if a daemon has it, with what to use instead.
+pub fn refused(error: OpenError, path: &Path, instead: &str) -> CliError {
+    let code = match &error {
+        OpenError::Locked { pid, .. } => {
+            let detail = format!("pid {pid} has {}; {instead}, or stop it first", path.display());
+            return CliError::failed("data-dir-in-use", detail);
+        }
+        OpenError::NotThere { .. } => "data-dir-missing",
+        OpenError::Older { .. } => "schema-older",
+        OpenError::Newer { .. } => "schema-newer",
+        _ => "data-dir-unusable",
+    };
+    CliError::failed(code, error.to_string())
+}

@@ -1,0 +1,105 @@
+//! `groth16 setup --insecure` and `circuit setup --insecure`: a key from a seed.
+
+use std::io::{BufWriter, Write as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use proofkeep_formats::r1cs::R1cs;
+use proofkeep_groth16::backend::BlstBackend;
+use proofkeep_groth16::setup::{SetupError, insecure_setup};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::super::exit::{CliError, Exit};
+use super::super::files::{self, Audience};
+use super::super::out::Out;
+
+/// What such a key is, for whoever makes one.
+pub const WARNING: &str = "warning: this key is for tests only. Whoever knows its seed can forge proofs under it, and \
+                           nobody else can know that it was thrown away. Use a key from a ceremony \
+                           (snarkjs groth16 setup, then snarkjs zkey contribute) for anything that matters.";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: proofkeep groth16 setup circuit.r1cs circuit.zkey --insecure\n\n\
+                  The key has snarkjs's form. Its one secret, the seed, is known to whoever ran this command, so its\n\
+                  proofs convince nobody else. For a real key use snarkjs:\n  \
+                  snarkjs groth16 setup circuit.r1cs pot.ptau circuit_0000.zkey\n  \
+                  snarkjs zkey contribute circuit_0000.zkey circuit.zkey"
+)]
+pub struct Setup {
+    /// The circuit, and where its key goes
+    #[arg(value_names = ["circuit.r1cs", "circuit.zkey"], num_args = 2..=3, required = true)]
+    files: Vec<PathBuf>,
+    /// Say that you know what this makes: a key for tests, whose proofs convince nobody
+    #[arg(long)]
+    insecure: bool,
+    /// Make the same key each time from this text; random if not given
+    #[arg(long)]
+    seed: Option<String>,
+    /// Threads of the processor; all of them if not given
+    #[arg(long)]
+    threads: Option<u32>,
+}
+
+pub fn run(command: &Setup, out: &Out) -> Result<Exit, CliError> {
+    let [r1cs, zkey] = &command.files[..] else { return Err(ceremony()) };
+    if r1cs.extension().is_some_and(|end| end == "ptau") || zkey.extension().is_some_and(|end| end == "ptau") {
+        return Err(ceremony());
+    }
+    if !command.insecure {
+        return Err(CliError::usage(
+            "this makes a key for tests only: whoever knows its seed can forge proofs. Add --insecure if that is what \
+             you want; for a real key use snarkjs groth16 setup with a .ptau file, and snarkjs zkey contribute",
+        ));
+    }
+    out.note(WARNING);
+    let bytes = files::map(r1cs)?;
+    let seed = match &command.seed {
+        Some(seed) => seed.as_bytes().to_vec(),
+        // 244 random bits of the system.
+        None => [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|id| id.into_bytes()).collect(),
+    };
+    let made = make(&bytes, &seed, zkey, super::threads(command.threads), out)?;
+    let value = json!({ "zkey": zkey, "bytes": made, "insecure": true });
+    out.data(&value, || format!("{}: an insecure key of {made} bytes", zkey.display()));
+    Ok(Exit::Done)
+}
+
+/// Makes the key of a circuit, given as the bytes of its `.r1cs`; answers how many bytes it has.
+pub fn make(r1cs: &[u8], seed: &[u8], zkey: &Path, threads: u32, out: &Out) -> Result<u64, CliError> {
+    let circuit = R1cs::parse(r1cs)?;
+    let backend = BlstBackend::new(threads as usize)
+        .map_err(|error| CliError::failed("device-unavailable", error.to_string()))?;
+    let mut length = 0;
+    files::replace(zkey, Audience::Anyone, |file| {
+        let mut show = |done: u64, total: u64| {
+            out.progress(&format!("making the key: {} of {total} points", done));
+            ControlFlow::Continue(())
+        };
+        let mut writer = insecure_setup(&circuit, seed, BufWriter::new(file), &backend, &mut show).map_err(failed)?;
+        writer.flush().map_err(|error| failed(error.into()))?;
+        out.progress_done();
+        length = writer.get_ref().metadata().map_err(|error| failed(error.into()))?.len();
+        Ok(())
+    })?;
+    Ok(length)
+}
+
+fn failed(error: SetupError) -> CliError {
+    let code = match &error {
+        SetupError::Matrices(error) => error.code(),
+        SetupError::Io(_) => "unwritable",
+        SetupError::Stopped(_) => "stopped",
+    };
+    CliError::failed(code, error.to_string())
+}
+
+fn ceremony() -> CliError {
+    CliError::usage(
+        "proofkeep makes no key from a ceremony's .ptau file; use snarkjs for that: \
+         snarkjs groth16 setup circuit.r1cs pot.ptau circuit_0000.zkey, then snarkjs zkey contribute. \
+         For a key that is good for tests only: proofkeep groth16 setup circuit.r1cs circuit.zkey --insecure",
+    )
+}

@@ -1,0 +1,128 @@
+//! `serve`: the daemon. Defaults, then `proofkeep.toml`, then `PROOFKEEP_*`, then these flags.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::exit::{CliError, Exit};
+use super::out::Out;
+use crate::config::{Config, ConfigError, parse_duration, parse_size, parse_slots};
+use crate::daemon;
+use crate::options::Options;
+
+/// Read without being asked for, if it is there.
+const FILE: &str = "proofkeep.toml";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: proofkeep serve --data-dir ./data --listen 127.0.0.1:8420\n\n\
+                  Everything can also stand in proofkeep.toml (data_dir = \"./data\") or in the environment\n\
+                  (PROOFKEEP_DATA_DIR=./data); flags win. SIGINT or SIGTERM ends it within the grace period, a second\n\
+                  one at once. PROOFKEEP_LOG=debug shows more."
+)]
+pub struct Serve {
+    /// A configuration file instead of ./proofkeep.toml
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where everything is kept [default: proofkeep-data]
+    #[arg(long, alias = "data", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Where HTTP is served; port 0 picks one and prints it [default: 127.0.0.1:8420]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// A name in the Host header that is answered besides loopback ones
+    #[arg(long = "allowed-host", value_name = "NAME")]
+    allowed_hosts: Vec<String>,
+    /// Slots of each CPU device: 2, or 1,1 for two devices [default: 2]
+    #[arg(long, value_name = "SLOTS", value_parser = slots)]
+    cpu_devices: Option<Slots>,
+    /// Threads of each CPU device [default: all]
+    #[arg(long, value_name = "N")]
+    threads: Option<u32>,
+    /// Memory for proofs and keys, like 8GiB [default: three quarters of what there is]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+    /// Ended jobs that are kept [default: 100000]
+    #[arg(long, value_name = "N")]
+    max_jobs: Option<u64>,
+    /// Save the pieces of a proof once this much work is unsaved [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    checkpoint_after: Option<Duration>,
+    /// How long a stop waits for work to reach an edge [default: 20s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    grace: Option<Duration>,
+    /// The largest upload [default: 64GiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_upload: Option<u64>,
+    /// The most memory of a circom calculator [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    wasm_memory: Option<u64>,
+    /// The most instructions, about, that a circom calculator may run
+    #[arg(long, value_name = "N")]
+    wasm_fuel: Option<u64>,
+    /// Whether keys made by circuit setup --insecure are accepted [default: true]
+    #[arg(long, value_name = "BOOL")]
+    allow_insecure_setup: Option<bool>,
+}
+
+#[derive(Clone, Debug)]
+struct Slots(Vec<u32>);
+
+impl Serve {
+    fn configuration(self) -> Result<Config, ConfigError> {
+        let mut config = Config::defaults();
+        match &self.config {
+            Some(file) => config = config.with_file(file)?,
+            None if Path::new(FILE).is_file() => config = config.with_file(Path::new(FILE))?,
+            None => {}
+        }
+        config = config.with_environment(|name| std::env::var(name).ok())?;
+        if !self.allowed_hosts.is_empty() {
+            config.allowed_hosts = self.allowed_hosts;
+        }
+        set(self.data_dir, &mut config.data_dir);
+        set(self.listen, &mut config.listen);
+        set(self.cpu_devices.map(|slots| slots.0), &mut config.cpu_devices);
+        set(self.threads, &mut config.threads);
+        set(self.memory, &mut config.memory);
+        set(self.max_jobs, &mut config.max_jobs);
+        set(self.checkpoint_after, &mut config.checkpoint_after);
+        set(self.grace, &mut config.grace);
+        set(self.max_upload, &mut config.max_upload);
+        set(self.wasm_memory, &mut config.wasm_memory);
+        set(self.wasm_fuel, &mut config.wasm_fuel);
+        set(self.allow_insecure_setup, &mut config.allow_insecure_setup);
+        config.checked()
+    }
+}
+
+fn set<T>(flag: Option<T>, into: &mut T) {
+    if let Some(value) = flag {
+        *into = value;
+    }
+}
+
+pub fn run(command: Serve, options: &Options, out: &Out) -> ExitCode {
+    match command.configuration() {
+        Ok(config) => daemon::run(config, options),
+        Err(error) => {
+            out.error(&CliError { code: "config".to_owned(), ..CliError::usage(error.to_string()) });
+            Exit::Usage.into()
+        }
+    }
+}
+
+fn slots(text: &str) -> Result<Slots, String> {
+    parse_slots(text).map(Slots).ok_or_else(|| "expected slots of each device, like 2 or 1,1".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "expected bytes, or a number with KiB, MiB or GiB".to_owned())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "expected a number with ms, s, m or h".to_owned())
+}

@@ -1,0 +1,55 @@
+//! The daemon that a command asks.
+
+use clap::Args;
+use serde_json::Value;
+
+use super::exit::{CliError, Exit};
+use crate::client::{Client, ClientError};
+
+/// Which daemon.
+#[derive(Debug, Args)]
+pub struct Server {
+    /// The daemon's address
+    #[arg(long, env = "PROOFKEEP_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8420")]
+    server: String,
+}
+
+impl Server {
+    /// A client of it.
+    pub fn client(&self) -> Result<Client, CliError> {
+        Ok(Client::new(&self.server)?)
+    }
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        let detail = error.to_string();
+        let (exit, code) = match error {
+            ClientError::Address { .. } => (Exit::Usage, "usage".to_owned()),
+            ClientError::Unreachable { .. } => (Exit::Unreachable, "unreachable".to_owned()),
+            ClientError::Problem { code, .. } => (Exit::Failed, code),
+            ClientError::Strange { .. } => (Exit::Unreachable, "not-proofkeep".to_owned()),
+            ClientError::File { .. } => (Exit::Failed, "unreadable".to_owned()),
+        };
+        Self { exit, code, detail }
+    }
+}
+
+/// How a command ends that waited for a job.
+pub fn exit_of(job: &Value) -> Exit {
+    match job["state"].as_str() {
+        Some("succeeded") => Exit::Done,
+        Some("cancelled") => Exit::Cancelled,
+        Some("expired") => Exit::TimedOut,
+        _ => Exit::Failed,
+    }
+}
+
+/// A member of JSON as text: strings without quotes, nothing for `null`.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,261 @@
+//! A client of the daemon's HTTP interface, as the command line uses it.
+
+mod jobs;
+mod upload;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http::{Method, Request, Response};
+use ureq::{Agent, AsSendBody, Body};
+
+pub use jobs::{Ended, is_ended};
+
+/// The largest JSON answer that is read: a status of many jobs has some megabytes.
+const MOST_JSON: u64 = 256 << 20;
+
+/// How long a daemon on this machine may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Why there is no good answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Not an address of a daemon.
+    #[error("{server:?} is no address of a daemon; expected something like http://127.0.0.1:8420")]
+    Address {
+        /// What was given.
+        server: String,
+    },
+    /// Nobody answers.
+    #[error(
+        "no daemon answers at {server} ({reason}); start one with `proofkeep serve`, or name another with --server"
+    )]
+    Unreachable {
+        /// Where.
+        server: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// The daemon says no, in its own words.
+    #[error("{detail}")]
+    Problem {
+        /// The HTTP status.
+        status: u16,
+        /// The stable code.
+        code: String,
+        /// One sentence.
+        detail: String,
+        /// Whether the same may work later.
+        retryable: bool,
+        /// The whole answer.
+        body: Value,
+    },
+    /// It is no answer of a daemon.
+    #[error("{server} answers with something that no proofkeep daemon says (status {status}); is another program there?")]
+    Strange {
+        /// Where.
+        server: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// A file can't be read.
+    #[error("{path} can't be read: {reason}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A good answer.
+#[derive(Debug)]
+pub struct Reply {
+    /// The HTTP status, below 400.
+    pub status: u16,
+    /// The `ETag`, if there is one.
+    pub etag: Option<String>,
+    /// The body; `null` if there is none.
+    pub body: Value,
+}
+
+/// A client of one daemon.
+#[derive(Clone, Debug)]
+pub struct Client {
+    agent: Agent,
+    base: String,
+}
+
+/// A request's headers.
+pub type Headers<'a> = &'a [(&'a str, &'a str)];
+
+impl Client {
+    /// A client of the daemon at `http://HOST:PORT`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When that is no such address.
+    pub fn new(server: &str) -> Result<Self, ClientError> {
+        let base = server.trim_end_matches('/');
+        let bad = || ClientError::Address { server: server.to_owned() };
+        let host = base.strip_prefix("http://").ok_or_else(bad)?;
+        if host.is_empty() || host.contains(['/', '?', '#', '@']) {
+            return Err(bad());
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_connect(Some(CONNECT))
+            .user_agent(concat!("proofkeep/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Self { agent: config.into(), base: base.to_owned() })
+    }
+
+    /// Where the daemon is.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.base
+    }
+
+    /// Reads something.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn get(&self, path: &str, headers: Headers<'_>) -> Result<Reply, ClientError> {
+        self.json(Method::GET, path, headers, None)
+    }
+
+    /// Sends JSON by `POST`.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn post(&self, path: &str, headers: Headers<'_>, body: &Value) -> Result<Reply, ClientError> {
+        self.json(Method::POST, path, headers, Some(body))
+    }
+
+    /// Sends JSON by `PUT`.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn put(&self, path: &str, headers: Headers<'_>, body: &Value) -> Result<Reply, ClientError> {
+        self.json(Method::PUT, path, headers, Some(body))
+    }
+
+    /// Removes something.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn delete(&self, path: &str) -> Result<Reply, ClientError> {
+        self.json(Method::DELETE, path, &[], None)
+    }
+
+    /// Reads bytes, whatever they are.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn get_bytes(&self, path: &str) -> Result<Vec<u8>, ClientError> {
+        let mut answer = self.good(self.send(Method::GET, path, &[], ())?)?;
+        answer.body_mut().with_config().limit(u64::MAX).read_to_vec().map_err(|error| self.unreachable(&error))
+    }
+
+    fn json(&self, method: Method, path: &str, headers: Headers<'_>, body: Option<&Value>) -> Result<Reply, ClientError> {
+        let answer = match body {
+            Some(body) => {
+                let headers = [headers, &[("Content-Type", "application/json")]].concat();
+                self.send(method, path, &headers, body.to_string())?
+            }
+            None => self.send(method, path, headers, ())?,
+        };
+        let mut answer = self.good(answer)?;
+        let status = answer.status().as_u16();
+        let header = answer.headers().get("etag").and_then(|value| value.to_str().ok());
+        let etag = header.map(str::to_owned);
+        let text = self.read(&mut answer)?;
+        let body = if text.is_empty() { Some(Value::Null) } else { serde_json::from_slice(&text).ok() };
+        let body = body.ok_or_else(|| ClientError::Strange { server: self.base.clone(), status })?;
+        Ok(Reply { status, etag, body })
+    }
+
+    fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: Headers<'_>,
+        body: impl AsSendBody,
+    ) -> Result<Response<Body>, ClientError> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body).map_err(|_| ClientError::Address { server: self.base.clone() })?;
+        self.agent.run(request).map_err(|error| self.unreachable(&error))
+    }
+
+    /// An answer that says no becomes an error.
+    fn good(&self, mut answer: Response<Body>) -> Result<Response<Body>, ClientError> {
+        let status = answer.status().as_u16();
+        if status < 400 {
+            return Ok(answer);
+        }
+        let body: Value = serde_json::from_slice(&self.read(&mut answer)?).unwrap_or(Value::Null);
+        let member = |name: &str| body[name].as_str().map(str::to_owned);
+        match (member("code"), member("detail").or_else(|| member("title"))) {
+            (Some(code), Some(detail)) => {
+                let retryable = body["retryable"].as_bool().unwrap_or(false);
+                Err(ClientError::Problem { status, code, detail, retryable, body })
+            }
+            _ => Err(ClientError::Strange { server: self.base.clone(), status }),
+        }
+    }
+
+    fn read(&self, answer: &mut Response<Body>) -> Result<Vec<u8>, ClientError> {
+        let body = answer.body_mut().with_config().limit(MOST_JSON);
+        body.read_to_vec().map_err(|error| self.unreachable(&error))
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> ClientError {
+        ClientError::Unreachable { server: self.base.clone(), reason: error.to_string() }
+    }
+}
+
+/// A part of a path or query, with everything escaped that could be taken for something else.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_http_and_a_host() {
+        for good in ["http://127.0.0.1:8420", "http://localhost:1/"] {
+            assert!(Client::new(good).is_ok(), "{good}");
+        }
+        for bad in ["127.0.0.1:8420", "https://localhost", "http://", "http://a/b", "http://user@host"] {
+            assert!(matches!(Client::new(bad), Err(ClientError::Address { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nobody_there_is_unreachable() {
+        // Port 1 of this machine: nothing listens there.
+        let error = Client::new("http://127.0.0.1:1").unwrap().get("/v1/status", &[]).unwrap_err();
+        assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+        assert!(error.to_string().contains("proofkeep serve"), "{error}");
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        assert_eq!(escape("a b/ü?&=%"), "a%20b%2F%C3%BC%3F%26%3D%25");
+        assert_eq!(escape("sha256_v1.2-x~"), "sha256_v1.2-x~");
+    }
+}

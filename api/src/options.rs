@@ -1,0 +1,23 @@
+//! What a build of the binary is made of; tests make others than the released one.
+
+use proofkeep_engine::kinds::Kinds;
+use proofkeep_engine::kinds::groth16::Groth16;
+use proofkeep_store::machine::Rules;
+
+/// The parts that differ between the released binary and a test's.
+#[derive(Clone)]
+pub struct Options {
+    /// The proof kinds there are.
+    pub kinds: Kinds,
+    /// The rules that the state machine keeps.
+    pub rules: Rules,
+    /// Something differs from a release; `/v1/status` says so.
+    pub test_build: bool,
+}
+
+impl Default for Options {
+    /// What is released: the kind `groth16`, every rule.
+    fn default() -> Self {
+        Self { kinds: Kinds::none().with(Groth16::new()), rules: Rules::ALL, test_build: false }
+    }
+}
