@@ -1,4 +1,6 @@
 //! What the tests share: the real daemon under a harness, and machines that cut its power.
 
+pub mod fixtures;
+pub mod harness;
 pub mod powercut;
 pub mod shim;
