@@ -51,7 +51,9 @@ pub enum ClientError {
         body: Value,
     },
     /// It is no answer of a daemon.
-    #[error("{server} answers with something that no proofkeep daemon says (status {status}); is another program there?")]
+    #[error(
+        "{server} answers with something that no proofkeep daemon says (status {status}); is another program there?"
+    )]
     Strange {
         /// Where.
         server: String,
@@ -96,7 +98,9 @@ impl Client {
     /// When that is no such address.
     pub fn new(server: &str) -> Result<Self, ClientError> {
         let base = server.trim_end_matches('/');
-        let bad = || ClientError::Address { server: server.to_owned() };
+        let bad = || ClientError::Address {
+            server: server.to_owned(),
+        };
         let host = base.strip_prefix("http://").ok_or_else(bad)?;
         if host.is_empty() || host.contains(['/', '?', '#', '@']) {
             return Err(bad());
@@ -108,7 +112,10 @@ impl Client {
             .timeout_connect(Some(CONNECT))
             .user_agent(concat!("proofkeep/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Self { agent: config.into(), base: base.to_owned() })
+        Ok(Self {
+            agent: config.into(),
+            base: base.to_owned(),
+        })
     }
 
     /// Where the daemon is.
@@ -155,10 +162,21 @@ impl Client {
     /// See [`ClientError`].
     pub fn get_bytes(&self, path: &str) -> Result<Vec<u8>, ClientError> {
         let mut answer = self.good(self.send(Method::GET, path, &[], ())?)?;
-        answer.body_mut().with_config().limit(u64::MAX).read_to_vec().map_err(|error| self.unreachable(&error))
+        answer
+            .body_mut()
+            .with_config()
+            .limit(u64::MAX)
+            .read_to_vec()
+            .map_err(|error| self.unreachable(&error))
     }
 
-    fn json(&self, method: Method, path: &str, headers: Headers<'_>, body: Option<&Value>) -> Result<Reply, ClientError> {
+    fn json(
+        &self,
+        method: Method,
+        path: &str,
+        headers: Headers<'_>,
+        body: Option<&Value>,
+    ) -> Result<Reply, ClientError> {
         let answer = match body {
             Some(body) => {
                 let headers = [headers, &[("Content-Type", "application/json")]].concat();
@@ -171,8 +189,15 @@ impl Client {
         let header = answer.headers().get("etag").and_then(|value| value.to_str().ok());
         let etag = header.map(str::to_owned);
         let text = self.read(&mut answer)?;
-        let body = if text.is_empty() { Some(Value::Null) } else { serde_json::from_slice(&text).ok() };
-        let body = body.ok_or_else(|| ClientError::Strange { server: self.base.clone(), status })?;
+        let body = if text.is_empty() {
+            Some(Value::Null)
+        } else {
+            serde_json::from_slice(&text).ok()
+        };
+        let body = body.ok_or_else(|| ClientError::Strange {
+            server: self.base.clone(),
+            status,
+        })?;
         Ok(Reply { status, etag, body })
     }
 
@@ -183,11 +208,15 @@ impl Client {
         headers: Headers<'_>,
         body: impl AsSendBody,
     ) -> Result<Response<Body>, ClientError> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(body).map_err(|_| ClientError::Address { server: self.base.clone() })?;
+        let request = request.body(body).map_err(|_| ClientError::Address {
+            server: self.base.clone(),
+        })?;
         self.agent.run(request).map_err(|error| self.unreachable(&error))
     }
 
@@ -202,9 +231,18 @@ impl Client {
         match (member("code"), member("detail").or_else(|| member("title"))) {
             (Some(code), Some(detail)) => {
                 let retryable = body["retryable"].as_bool().unwrap_or(false);
-                Err(ClientError::Problem { status, code, detail, retryable, body })
+                Err(ClientError::Problem {
+                    status,
+                    code,
+                    detail,
+                    retryable,
+                    body,
+                })
             }
-            _ => Err(ClientError::Strange { server: self.base.clone(), status }),
+            _ => Err(ClientError::Strange {
+                server: self.base.clone(),
+                status,
+            }),
         }
     }
 
@@ -214,7 +252,10 @@ impl Client {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> ClientError {
-        ClientError::Unreachable { server: self.base.clone(), reason: error.to_string() }
+        ClientError::Unreachable {
+            server: self.base.clone(),
+            reason: error.to_string(),
+        }
     }
 }
 
@@ -240,15 +281,27 @@ mod tests {
         for good in ["http://127.0.0.1:8420", "http://localhost:1/"] {
             assert!(Client::new(good).is_ok(), "{good}");
         }
-        for bad in ["127.0.0.1:8420", "https://localhost", "http://", "http://a/b", "http://user@host"] {
-            assert!(matches!(Client::new(bad), Err(ClientError::Address { .. })), "{bad}");
+        for bad in [
+            "127.0.0.1:8420",
+            "https://localhost",
+            "http://",
+            "http://a/b",
+            "http://user@host",
+        ] {
+            assert!(
+                matches!(Client::new(bad), Err(ClientError::Address { .. })),
+                "{bad}"
+            );
         }
     }
 
     #[test]
     fn nobody_there_is_unreachable() {
         // Port 1 of this machine: nothing listens there.
-        let error = Client::new("http://127.0.0.1:1").unwrap().get("/v1/status", &[]).unwrap_err();
+        let error = Client::new("http://127.0.0.1:1")
+            .unwrap()
+            .get("/v1/status", &[])
+            .unwrap_err();
         assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
         assert!(error.to_string().contains("proofkeep serve"), "{error}");
     }

@@ -18,6 +18,10 @@ pub struct Options {
 impl Default for Options {
     /// What is released: the kind `groth16`, every rule.
     fn default() -> Self {
-        Self { kinds: Kinds::none().with(Groth16::new()), rules: Rules::ALL, test_build: false }
+        Self {
+            kinds: Kinds::none().with(Groth16::new()),
+            rules: Rules::ALL,
+            test_build: false,
+        }
     }
 }

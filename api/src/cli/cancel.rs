@@ -10,10 +10,8 @@ use super::show::head;
 use crate::client::escape;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: proofkeep cancel 0197c4a2-…\n\n\
-                  Returns once the wish is durable; what runs stops at its next edge. Proofs that are there stay."
-)]
+#[command(after_help = "Example: proofkeep cancel 0197c4a2-…\n\n\
+                  Returns once the wish is durable; what runs stops at its next edge. Proofs that are there stay.")]
 pub struct Cancel {
     /// The job's id
     job: String,

@@ -126,22 +126,42 @@ fn add(command: &Add, out: &Out) -> Result<Exit, CliError> {
         body.insert("allow_unfinished_setup".to_owned(), true.into());
     }
     let replace = if command.replace { "?replace=true" } else { "" };
-    let mut circuit = client.put(&format!("{}{replace}", path(&command.name)), &[], &Value::Object(body))?.body;
+    let mut circuit = client
+        .put(
+            &format!("{}{replace}", path(&command.name)),
+            &[],
+            &Value::Object(body),
+        )?
+        .body;
     let start = Instant::now();
     while !command.no_wait && circuit["state"] == "importing" {
-        if command.patience.timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
+        if command
+            .patience
+            .timeout
+            .is_some_and(|timeout| start.elapsed() >= timeout)
+        {
             let detail = format!("circuit {} is still being checked; that goes on", command.name);
-            return Err(CliError { exit: Exit::TimedOut, code: "timed-out".to_owned(), detail });
+            return Err(CliError {
+                exit: Exit::TimedOut,
+                code: "timed-out".to_owned(),
+                detail,
+            });
         }
         out.progress(&head(&circuit));
         circuit = client.get(&path(&command.name), &[("Prefer", "wait=1")])?.body;
     }
     out.progress_done();
     if circuit["insecure"] == Value::Bool(true) {
-        out.note("warning: this key was made from a seed; whoever knows that can forge proofs. For tests only.");
+        out.note(
+            "warning: this key was made from a seed; whoever knows that can forge proofs. For tests only.",
+        );
     }
     out.data(&circuit, || head(&circuit));
-    Ok(if circuit["state"] == "failed" { Exit::Failed } else { Exit::Done })
+    Ok(if circuit["state"] == "failed" {
+        Exit::Failed
+    } else {
+        Exit::Done
+    })
 }
 
 fn ls(client: &Client, out: &Out) -> Result<Exit, CliError> {
@@ -165,7 +185,11 @@ fn head(circuit: &Value) -> String {
     if let (Some(done), Some(total)) = (progress["done"].as_u64(), progress["total"].as_u64()) {
         line.push_str(&format!(" ({done} of {total})"));
     }
-    line.push_str(&format!("  {} wires, {} public signals", text(&circuit["wires"]), text(&circuit["public"])));
+    line.push_str(&format!(
+        "  {} wires, {} public signals",
+        text(&circuit["wires"]),
+        text(&circuit["public"])
+    ));
     if circuit["insecure"] == Value::Bool(true) {
         line.push_str("  INSECURE key");
     }

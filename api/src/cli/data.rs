@@ -19,13 +19,19 @@ impl DataDir {
     /// Its path.
     pub fn path(&self) -> PathBuf {
         let environment = || std::env::var_os("PROOFKEEP_DATA_DIR").map(PathBuf::from);
-        self.data_dir.clone().or_else(environment).unwrap_or_else(|| PathBuf::from("proofkeep-data"))
+        self.data_dir
+            .clone()
+            .or_else(environment)
+            .unwrap_or_else(|| PathBuf::from("proofkeep-data"))
     }
 
     /// Opens what is there; `instead` names the commands that ask a running daemon for the same.
     pub fn open(&self, instead: &str) -> Result<Store, CliError> {
         let path = self.path();
-        let options = Options { create: false, ..Options::default() };
+        let options = Options {
+            create: false,
+            ..Options::default()
+        };
         Store::open(&path, &options).map_err(|error| refused(error, &path, instead))
     }
 }

@@ -9,7 +9,9 @@ use super::server::{Server, text as plain};
 use crate::client::escape;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: proofkeep events 0197c4a2-… --after 120\n\nWith --json each line is one event.")]
+#[command(
+    after_help = "Example: proofkeep events 0197c4a2-… --after 120\n\nWith --json each line is one event."
+)]
 pub struct Events {
     /// The job's id
     job: String,
@@ -24,7 +26,12 @@ pub fn run(command: &Events, out: &Out) -> Result<Exit, CliError> {
     let client = command.server.client()?;
     let mut after = Some(command.after);
     while let Some(from) = after {
-        let page = client.get(&format!("/v1/jobs/{}/events?after={from}&limit=500", escape(&command.job)), &[])?.body;
+        let page = client
+            .get(
+                &format!("/v1/jobs/{}/events?after={from}&limit=500", escape(&command.job)),
+                &[],
+            )?
+            .body;
         for event in page["events"].as_array().into_iter().flatten() {
             out.data(event, || text(event));
         }
@@ -36,7 +43,12 @@ pub fn run(command: &Events, out: &Out) -> Result<Exit, CliError> {
 /// One event for people: number, moment, what happened, to what, and the rest of what it says.
 pub fn text(event: &Value) -> String {
     const SHOWN: [&str; 6] = ["number", "at", "event", "job", "partition", "boot"];
-    let mut line = format!("{:>6} {} {}", plain(&event["number"]), plain(&event["at"]), plain(&event["event"]));
+    let mut line = format!(
+        "{:>6} {} {}",
+        plain(&event["number"]),
+        plain(&event["at"]),
+        plain(&event["event"])
+    );
     for name in ["job", "partition"] {
         if !event[name].is_null() {
             line.push_str(&format!(" {name} {}", plain(&event[name])));

@@ -51,12 +51,20 @@ pub struct CliError {
 impl CliError {
     /// A failure of the work itself.
     pub fn failed(code: &str, detail: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, code: code.to_owned(), detail: detail.into() }
+        Self {
+            exit: Exit::Failed,
+            code: code.to_owned(),
+            detail: detail.into(),
+        }
     }
 
     /// Arguments that don't fit together.
     pub fn usage(detail: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, code: "usage".to_owned(), detail: detail.into() }
+        Self {
+            exit: Exit::Usage,
+            code: "usage".to_owned(),
+            detail: detail.into(),
+        }
     }
 
     /// The same, with what it was about in front.
@@ -88,9 +96,21 @@ impl From<proofkeep_witness::WitnessError> for CliError {
 
 impl From<Failure> for CliError {
     fn from(failure: Failure) -> Self {
-        let exit = if failure.class == FailureClass::Cancelled { Exit::Cancelled } else { Exit::Failed };
-        let code = if failure.code.is_empty() { failure.class.name().replace('_', "-") } else { failure.code };
-        Self { exit, code, detail: failure.detail }
+        let exit = if failure.class == FailureClass::Cancelled {
+            Exit::Cancelled
+        } else {
+            Exit::Failed
+        };
+        let code = if failure.code.is_empty() {
+            failure.class.name().replace('_', "-")
+        } else {
+            failure.code
+        };
+        Self {
+            exit,
+            code,
+            detail: failure.detail,
+        }
     }
 }
 

@@ -42,7 +42,9 @@ pub fn read(path: &Path) -> Result<Vec<u8>, CliError> {
 /// # Errors
 /// When it can't be written, naming it.
 pub fn write(path: &Path, audience: Audience, bytes: &[u8]) -> Result<(), CliError> {
-    replace(path, audience, |file| file.write_all(bytes).map_err(|error| unwritable(path, &error)))
+    replace(path, audience, |file| {
+        file.write_all(bytes).map_err(|error| unwritable(path, &error))
+    })
 }
 
 /// Writes a file whole or not at all: beside its place first, then renamed.
@@ -55,7 +57,9 @@ pub fn replace(
     fill: impl FnOnce(&mut File) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let named = |error: io::Error| unwritable(path, &error);
-    let name = path.file_name().ok_or_else(|| named(io::ErrorKind::IsADirectory.into()))?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| named(io::ErrorKind::IsADirectory.into()))?;
     let mut beside = name.to_owned();
     beside.push(format!(".{}.part", std::process::id()));
     let beside = path.with_file_name(beside);
@@ -64,7 +68,12 @@ pub fn replace(
         Audience::Owner => 0o600,
     };
     let mut options = File::options();
-    options.write(true).read(true).create(true).truncate(true).mode(mode);
+    options
+        .write(true)
+        .read(true)
+        .create(true)
+        .truncate(true)
+        .mode(mode);
     let mut file = options.open(&beside).map_err(named)?;
     let written = fill(&mut file)
         .and_then(|()| file.sync_all().map_err(named))
@@ -81,5 +90,8 @@ fn unreadable(path: &Path, error: &io::Error) -> CliError {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> CliError {
-    CliError::failed("unwritable", format!("{} can't be written: {error}", path.display()))
+    CliError::failed(
+        "unwritable",
+        format!("{} can't be written: {error}", path.display()),
+    )
 }

@@ -38,7 +38,14 @@ pub fn run(command: &Fsck, out: &Out) -> Result<Exit, CliError> {
             })
         })
         .collect();
-    let Checked { records, jobs, partitions, attempts, events, objects } = report.checked;
+    let Checked {
+        records,
+        jobs,
+        partitions,
+        attempts,
+        events,
+        objects,
+    } = report.checked;
     let value = json!({
         "clean": report.is_clean(), "findings": findings, "more": report.more,
         "checked": {
@@ -58,5 +65,9 @@ pub fn run(command: &Fsck, out: &Out) -> Result<Exit, CliError> {
         ));
         lines.join("\n")
     });
-    Ok(if report.is_clean() { Exit::Done } else { Exit::Failed })
+    Ok(if report.is_clean() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }

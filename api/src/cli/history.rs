@@ -18,10 +18,8 @@ use crate::render::job::JobView;
 use crate::render::{event, time};
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: proofkeep history --data-dir ./data --events\n\n\
-                  With --json each line is {\"boot\": …}, {\"job\": …} or {\"event\": …}."
-)]
+#[command(after_help = "Example: proofkeep history --data-dir ./data --events\n\n\
+                  With --json each line is {\"boot\": …}, {\"job\": …} or {\"event\": …}.")]
 pub struct History {
     #[command(flatten)]
     data: DataDir,
@@ -37,7 +35,9 @@ pub struct History {
 const PAGE: usize = 256;
 
 pub fn run(command: &History, out: &Out) -> Result<Exit, CliError> {
-    let store = command.data.open("use proofkeep ls, show and events while it runs")?;
+    let store = command
+        .data
+        .open("use proofkeep ls, show and events while it runs")?;
     show(&store, command, out)
 }
 
@@ -49,13 +49,22 @@ fn show(store: &Store, command: &History, out: &Out) -> Result<Exit, CliError> {
                 let detail = format!("job {id} was pruned at {}", time::write(at));
                 return Err(CliError::failed("pruned", detail));
             }
-            Found::Unknown => return Err(CliError::failed("unknown-job", format!("there is no job {id} here"))),
+            Found::Unknown => {
+                return Err(CliError::failed(
+                    "unknown-job",
+                    format!("there is no job {id} here"),
+                ));
+            }
         };
         show_job(store, number, out)?;
-        show_events(out, |after| store.read(|view| query::job_events(view, number, after, PAGE)))?;
+        show_events(out, |after| {
+            store.read(|view| query::job_events(view, number, after, PAGE))
+        })?;
         return Ok(Exit::Done);
     }
-    let mut boots = store.read(|view| query::boots(view, None, PAGE)).map_err(unreadable)?;
+    let mut boots = store
+        .read(|view| query::boots(view, None, PAGE))
+        .map_err(unreadable)?;
     boots.reverse();
     boots.iter().for_each(|boot| show_boot(boot, out));
     let last = store.read(query::last_job).map_err(unreadable)?;
@@ -99,7 +108,12 @@ fn end_name(end: BootEnd) -> &'static str {
 }
 
 fn show_job(store: &Store, number: JobNumber, out: &Out) -> Result<(), CliError> {
-    let Some(job) = store.read(|view| JobView::read(view, number)).map_err(unreadable)? else { return Ok(()) };
+    let Some(job) = store
+        .read(|view| JobView::read(view, number))
+        .map_err(unreadable)?
+    else {
+        return Ok(());
+    };
     let job = job.draw(Clock::start().now(), None);
     out.data(&json!({ "job": job }), || super::show::text(&job));
     Ok(())

@@ -9,10 +9,8 @@ use super::show::head;
 use crate::client::escape;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: proofkeep ls --state queued --circuit sha256\n\n\
-                  The newest come first. With --json each line is one job."
-)]
+#[command(after_help = "Example: proofkeep ls --state queued --circuit sha256\n\n\
+                  The newest come first. With --json each line is one job.")]
 pub struct Ls {
     /// Only jobs in this state
     #[arg(long)]
@@ -42,8 +40,12 @@ const PAGE: u64 = 1000;
 pub fn run(command: &Ls, out: &Out) -> Result<Exit, CliError> {
     let client = command.server.client()?;
     let mut filter = format!("order={}", if command.oldest { "oldest" } else { "newest" });
-    let filters =
-        [("state", &command.state), ("kind", &command.kind), ("circuit", &command.circuit), ("label", &command.label)];
+    let filters = [
+        ("state", &command.state),
+        ("kind", &command.kind),
+        ("circuit", &command.circuit),
+        ("label", &command.label),
+    ];
     for (name, value) in filters {
         if let Some(value) = value {
             filter.push_str(&format!("&{name}={}", escape(value)));
@@ -52,7 +54,12 @@ pub fn run(command: &Ls, out: &Out) -> Result<Exit, CliError> {
     let mut left = command.limit;
     let mut cursor = String::new();
     while left > 0 {
-        let page = client.get(&format!("/v1/jobs?{filter}&limit={}{cursor}", left.min(PAGE)), &[])?.body;
+        let page = client
+            .get(
+                &format!("/v1/jobs?{filter}&limit={}{cursor}", left.min(PAGE)),
+                &[],
+            )?
+            .body;
         for job in page["jobs"].as_array().into_iter().flatten() {
             out.data(job, || head(job));
             left = left.saturating_sub(1);

@@ -9,11 +9,9 @@ use super::exit::{CliError, Exit};
 use super::out::Out;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: proofkeep migrate --data-dir ./data\n\n\
+#[command(after_help = "Example: proofkeep migrate --data-dir ./data\n\n\
                   Every record is written into a new database and compared; then the new one is put in use. If\n\
-                  anything goes wrong, nothing is changed. The old one is removed after the daemon's first clean boot."
-)]
+                  anything goes wrong, nothing is changed. The old one is removed after the daemon's first clean boot.")]
 pub struct Migrate {
     #[command(flatten)]
     data: DataDir,

@@ -108,7 +108,11 @@ pub(crate) fn run(options: Options) -> ExitCode {
         Err(error) => {
             // Help and version are data and end well; everything else is a usage error.
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+            return if error.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Done.into()
+            };
         }
     };
     let out = Out::new(cli.json);
@@ -170,9 +174,15 @@ mod tests {
     fn every_command_explains_itself_with_an_example() {
         each(&Cli::command(), "proofkeep", &mut |path, command| {
             assert!(command.get_about().is_some(), "{path} has no description");
-            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let after = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             assert!(after.contains("Example"), "{path} has no example: {after}");
-            assert!(after.contains(path), "the example of {path} is of another command: {after}");
+            assert!(
+                after.contains(path),
+                "the example of {path} is of another command: {after}"
+            );
         });
     }
 }

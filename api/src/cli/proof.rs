@@ -13,12 +13,10 @@ use super::server::Server;
 use crate::client::{Client, escape};
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: proofkeep proof 0197c4a2-… --out proofs\n\n\
+#[command(after_help = "Example: proofkeep proof 0197c4a2-… --out proofs\n\n\
                   Without --out the proof is on stdout: of a job of one input an object, else a list. With --out DIR each\n\
                   partition that is proved so far becomes proof.json and public.json (proof_K.json and public_K.json if\n\
-                  there are several)."
-)]
+                  there are several).")]
 pub struct Proof {
     /// The job's id
     job: String,
@@ -65,13 +63,17 @@ pub fn run(command: &Proof, out: &Out) -> Result<Exit, CliError> {
         (false, Format::Hex) => "hex",
         (false, Format::Uncompressed) => "uncompressed",
     };
-    let of = command.partition.map_or_else(String::new, |index| format!("/partitions/{index}"));
+    let of = command
+        .partition
+        .map_or_else(String::new, |index| format!("/partitions/{index}"));
     let path = format!("/v1/jobs/{}{of}/{what}?format={format}", escape(&command.job));
     if matches!(command.format, Format::Bytes | Format::Uncompressed) {
         out.bytes(&client.get_bytes(&path)?);
     } else {
         let value = client.get(&path, &[])?.body;
-        out.data(&value, || value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned));
+        out.data(&value, || {
+            value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned)
+        });
     }
     Ok(Exit::Done)
 }
@@ -89,7 +91,11 @@ impl Proved {
     /// Writes both files as snarkjs reads them.
     pub fn write(&self, proof: &Path, public: &Path) -> Result<(), CliError> {
         files::write(proof, Audience::Anyone, format!("{:#}\n", self.proof).as_bytes())?;
-        files::write(public, Audience::Anyone, format!("{:#}\n", self.public).as_bytes())
+        files::write(
+            public,
+            Audience::Anyone,
+            format!("{:#}\n", self.public).as_bytes(),
+        )
     }
 }
 
@@ -99,24 +105,45 @@ pub fn results(client: &Client, job: &str) -> Result<Vec<Proved>, CliError> {
     text.split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(|line| {
-            let strange = || CliError::failed("not-proofkeep", "the daemon's results are not what this build knows");
+            let strange = || {
+                CliError::failed(
+                    "not-proofkeep",
+                    "the daemon's results are not what this build knows",
+                )
+            };
             let mut value: Value = serde_json::from_slice(line).map_err(|_| strange())?;
             let index = value["index"].as_u64().ok_or_else(strange)?;
-            Ok(Proved { index, proof: value["proof"].take(), public: value["publicSignals"].take() })
+            Ok(Proved {
+                index,
+                proof: value["proof"].take(),
+                public: value["publicSignals"].take(),
+            })
         })
         .collect()
 }
 
 /// Writes a job's proofs into a directory; answers the files' names.
-pub fn write_results(client: &Client, job: &str, only: Option<u32>, directory: &Path) -> Result<Vec<Value>, CliError> {
+pub fn write_results(
+    client: &Client,
+    job: &str,
+    only: Option<u32>,
+    directory: &Path,
+) -> Result<Vec<Value>, CliError> {
     let shown = client.get(&format!("/v1/jobs/{}", escape(job)), &[])?.body;
     let single = shown["summary"]["total"].as_u64() == Some(1);
     fs::create_dir_all(directory)
         .map_err(|error| CliError::failed("unwritable", format!("{}: {error}", directory.display())))?;
     let mut written = Vec::new();
-    for proved in results(client, job)?.iter().filter(|proved| only.is_none_or(|only| u64::from(only) == proved.index)) {
+    for proved in results(client, job)?
+        .iter()
+        .filter(|proved| only.is_none_or(|only| u64::from(only) == proved.index))
+    {
         let name = |what: &str| {
-            directory.join(if single { format!("{what}.json") } else { format!("{what}_{}.json", proved.index) })
+            directory.join(if single {
+                format!("{what}.json")
+            } else {
+                format!("{what}_{}.json", proved.index)
+            })
         };
         let (proof, public) = (name("proof"), name("public"));
         proved.write(&proof, &public)?;
@@ -128,11 +155,20 @@ pub fn write_results(client: &Client, job: &str, only: Option<u32>, directory: &
 fn write_all(client: &Client, command: &Proof, directory: &Path, out: &Out) -> Result<Exit, CliError> {
     let written = write_results(client, &command.job, command.partition, directory)?;
     if written.is_empty() {
-        return Err(CliError::failed("not-ready", "nothing of that is proved yet; proofkeep wait waits for it"));
+        return Err(CliError::failed(
+            "not-ready",
+            "nothing of that is proved yet; proofkeep wait waits for it",
+        ));
     }
     let lines: Vec<String> = written
         .iter()
-        .map(|files| format!("{}  {}", super::server::text(&files["proof"]), super::server::text(&files["public"])))
+        .map(|files| {
+            format!(
+                "{}  {}",
+                super::server::text(&files["proof"]),
+                super::server::text(&files["public"])
+            )
+        })
         .collect();
     out.data(&Value::Array(written), || lines.join("\n"));
     Ok(Exit::Done)

@@ -14,11 +14,9 @@ use super::submit::{How, submit};
 use super::wait::{Patience, until_ended};
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: proofkeep prove sha256 input.json\n\n\
+#[command(after_help = "Example: proofkeep prove sha256 input.json\n\n\
                   Uploads the input, submits a job, waits for it and writes the proof as snarkjs reads it:\n  \
-                  snarkjs groth16 verify verification_key.json public.json proof.json"
-)]
+                  snarkjs groth16 verify verification_key.json public.json proof.json")]
 pub struct Prove {
     /// The circuit: a name or sha256:…
     circuit: String,
@@ -41,7 +39,12 @@ pub struct Prove {
 
 pub fn run(command: &Prove, out: &Out) -> Result<Exit, CliError> {
     let client = command.server.client()?;
-    let job = submit(&client, &command.circuit, std::slice::from_ref(&command.input), &command.how)?;
+    let job = submit(
+        &client,
+        &command.circuit,
+        std::slice::from_ref(&command.input),
+        &command.how,
+    )?;
     let id = text(&job["id"]);
     out.note(&format!("job {id}"));
     let ended = until_ended(&client, &id, command.patience.timeout, out)?;
@@ -53,6 +56,12 @@ pub fn run(command: &Prove, out: &Out) -> Result<Exit, CliError> {
         result.write(&command.proof, &command.public)?;
     }
     let value = json!({ "job": id, "proof": command.proof, "public": command.public });
-    out.data(&value, || format!("{} and {}: proved by job {id}", command.proof.display(), command.public.display()));
+    out.data(&value, || {
+        format!(
+            "{} and {}: proved by job {id}",
+            command.proof.display(),
+            command.public.display()
+        )
+    });
     Ok(Exit::Done)
 }

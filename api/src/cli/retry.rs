@@ -31,13 +31,24 @@ pub fn run(command: &Retry, out: &Out) -> Result<Exit, CliError> {
     let client = command.server.client()?;
     let mut replace = Map::new();
     for given in &command.replace {
-        let split = given.split_once('=').filter(|(index, _)| index.parse::<u32>().is_ok());
-        let (index, file) =
-            split.ok_or_else(|| CliError::usage(format!("--replace {given}: expected PARTITION=FILE, like 17=fixed.json")))?;
+        let split = given
+            .split_once('=')
+            .filter(|(index, _)| index.parse::<u32>().is_ok());
+        let (index, file) = split.ok_or_else(|| {
+            CliError::usage(format!(
+                "--replace {given}: expected PARTITION=FILE, like 17=fixed.json"
+            ))
+        })?;
         replace.insert(index.to_owned(), input(&client, &PathBuf::from(file))?);
     }
-    let body = if replace.is_empty() { json!({}) } else { json!({ "replace": Value::Object(replace) }) };
-    let job = client.post(&format!("/v1/jobs/{}/retry", escape(&command.job)), &[], &body)?.body;
+    let body = if replace.is_empty() {
+        json!({})
+    } else {
+        json!({ "replace": Value::Object(replace) })
+    };
+    let job = client
+        .post(&format!("/v1/jobs/{}/retry", escape(&command.job)), &[], &body)?
+        .body;
     out.data(&job, || head(&job));
     Ok(Exit::Done)
 }

@@ -109,14 +109,19 @@ pub fn run(command: Serve, options: &Options, out: &Out) -> ExitCode {
     match command.configuration() {
         Ok(config) => daemon::run(config, options),
         Err(error) => {
-            out.error(&CliError { code: "config".to_owned(), ..CliError::usage(error.to_string()) });
+            out.error(&CliError {
+                code: "config".to_owned(),
+                ..CliError::usage(error.to_string())
+            });
             Exit::Usage.into()
         }
     }
 }
 
 fn slots(text: &str) -> Result<Slots, String> {
-    parse_slots(text).map(Slots).ok_or_else(|| "expected slots of each device, like 2 or 1,1".to_owned())
+    parse_slots(text)
+        .map(Slots)
+        .ok_or_else(|| "expected slots of each device, like 2 or 1,1".to_owned())
 }
 
 fn size(text: &str) -> Result<u64, String> {

@@ -10,7 +10,12 @@ use crate::client::{Client, ClientError};
 #[derive(Debug, Args)]
 pub struct Server {
     /// The daemon's address
-    #[arg(long, env = "PROOFKEEP_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8420")]
+    #[arg(
+        long,
+        env = "PROOFKEEP_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8420"
+    )]
     server: String,
 }
 

@@ -18,7 +18,11 @@ pub struct Show {
 }
 
 pub fn run(command: &Show, out: &Out) -> Result<Exit, CliError> {
-    let job = command.server.client()?.get(&format!("/v1/jobs/{}", escape(&command.job)), &[])?.body;
+    let job = command
+        .server
+        .client()?
+        .get(&format!("/v1/jobs/{}", escape(&command.job)), &[])?
+        .body;
     out.data(&job, || text(&job));
     Ok(Exit::Done)
 }
@@ -43,7 +47,9 @@ pub fn text(job: &Value) -> String {
         lines.extend(list(&partition["attempts"]).iter().map(attempt_line));
     }
     if let Some(next) = job["next_partition"].as_u64() {
-        lines.push(format!("  partitions {next} and later: proofkeep show --json, or /v1/jobs/ID/partitions?from={next}"));
+        lines.push(format!(
+            "  partitions {next} and later: proofkeep show --json, or /v1/jobs/ID/partitions?from={next}"
+        ));
     }
     lines.join("\n")
 }
@@ -52,8 +58,16 @@ pub fn text(job: &Value) -> String {
 pub fn head(job: &Value) -> String {
     let (id, state) = (plain(&job["id"]), plain(&job["state"]));
     let kind = plain(&job["kind"]);
-    let circuit = if job["circuit"].is_null() { String::new() } else { format!(" {}", plain(&job["circuit"])) };
-    let insecure = if job["insecure"] == Value::Bool(true) { " (insecure key)" } else { "" };
+    let circuit = if job["circuit"].is_null() {
+        String::new()
+    } else {
+        format!(" {}", plain(&job["circuit"]))
+    };
+    let insecure = if job["insecure"] == Value::Bool(true) {
+        " (insecure key)"
+    } else {
+        ""
+    };
     format!("{id}  {state:<10} {kind}{circuit}{insecure}  {}", progress(job))
 }
 
@@ -79,8 +93,15 @@ pub fn failure(error: &Value) -> String {
 }
 
 fn partition_line(partition: &Value) -> String {
-    let mut text = format!("  partition {:<4} {}", plain(&partition["index"]), plain(&partition["state"]));
-    let pieces: Vec<String> = list(&partition["checkpoint"]).iter().map(|piece| plain(&piece["piece"])).collect();
+    let mut text = format!(
+        "  partition {:<4} {}",
+        plain(&partition["index"]),
+        plain(&partition["state"])
+    );
+    let pieces: Vec<String> = list(&partition["checkpoint"])
+        .iter()
+        .map(|piece| plain(&piece["piece"]))
+        .collect();
     if !pieces.is_empty() {
         text.push_str(&format!(", kept {}", pieces.join(" ")));
     }
@@ -110,7 +131,11 @@ fn attempt_line(attempt: &Value) -> String {
     }
     let reused: Vec<String> = list(&attempt["reused"]).iter().map(plain).collect();
     if !reused.is_empty() {
-        text.push_str(&format!(", reused {} (saved {} ms)", reused.join(" "), plain(&attempt["saved_ms"])));
+        text.push_str(&format!(
+            ", reused {} (saved {} ms)",
+            reused.join(" "),
+            plain(&attempt["saved_ms"])
+        ));
     }
     let error = failure(&attempt["error"]);
     if !error.is_empty() {

@@ -48,7 +48,11 @@ fn text(status: &Value) -> String {
         "queue: {} ready, {} waiting{}",
         plain(&queue["depth"]),
         plain(&queue["waiting"]),
-        if queue["paused"] == Value::Bool(true) { ", paused" } else { "" }
+        if queue["paused"] == Value::Bool(true) {
+            ", paused"
+        } else {
+            ""
+        }
     ));
     lines.push(format!(
         "memory: {} of {} reserved",
@@ -56,8 +60,12 @@ fn text(status: &Value) -> String {
         mebibytes(&memory["budget_bytes"])
     ));
     for worker in status["workers"].as_array().into_iter().flatten() {
-        let mut line =
-            format!("worker {} on {} {}", plain(&worker["id"]), plain(&worker["device"]), plain(&worker["state"]));
+        let mut line = format!(
+            "worker {} on {} {}",
+            plain(&worker["id"]),
+            plain(&worker["device"]),
+            plain(&worker["state"])
+        );
         if !worker["job"].is_null() {
             line.push_str(&format!(
                 " job {} partition {} for {} ms",
@@ -82,5 +90,7 @@ fn text(status: &Value) -> String {
 }
 
 fn mebibytes(bytes: &Value) -> String {
-    bytes.as_u64().map_or_else(|| "?".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
+    bytes
+        .as_u64()
+        .map_or_else(|| "?".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
 }

@@ -73,15 +73,19 @@ pub fn run(command: &Submit, out: &Out) -> Result<Exit, CliError> {
 
 /// Uploads the inputs and submits; answers what the daemon shows of the job.
 pub fn submit(client: &Client, circuit: &str, inputs: &[PathBuf], how: &How) -> Result<Value, CliError> {
-    let inputs = inputs.iter().map(|path| input(client, path)).collect::<Result<Vec<_>, _>>()?;
+    let inputs = inputs
+        .iter()
+        .map(|path| input(client, path))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut body = Map::new();
     body.insert("kind".to_owned(), "groth16".into());
     body.insert("circuit".to_owned(), circuit.into());
     body.insert("inputs".to_owned(), inputs.into());
     let mut labels = Map::new();
     for label in &how.labels {
-        let (key, value) =
-            label.split_once('=').ok_or_else(|| CliError::usage(format!("--label {label}: expected KEY=VALUE")))?;
+        let (key, value) = label
+            .split_once('=')
+            .ok_or_else(|| CliError::usage(format!("--label {label}: expected KEY=VALUE")))?;
         labels.insert(key.to_owned(), value.into());
     }
     if !labels.is_empty() {
@@ -95,7 +99,10 @@ pub fn submit(client: &Client, circuit: &str, inputs: &[PathBuf], how: &How) -> 
     if let Some(attempts) = how.max_attempts {
         body.insert("max_attempts".to_owned(), attempts.into());
     }
-    let key = how.idempotency_key.as_deref().map(|key| [("Idempotency-Key", key)]);
+    let key = how
+        .idempotency_key
+        .as_deref()
+        .map(|key| [("Idempotency-Key", key)]);
     let headers = key.as_ref().map_or(&[][..], |key| &key[..]);
     Ok(client.post("/v1/jobs", headers, &Value::Object(body))?.body)
 }
@@ -104,5 +111,9 @@ pub fn submit(client: &Client, circuit: &str, inputs: &[PathBuf], how: &How) -> 
 pub fn input(client: &Client, path: &Path) -> Result<Value, CliError> {
     let is_witness = files::map(path)?.starts_with(b"wtns");
     let digest = client.upload_file(path)?;
-    Ok(if is_witness { json!({ "witness": digest }) } else { json!({ "input_blob": digest }) })
+    Ok(if is_witness {
+        json!({ "witness": digest })
+    } else {
+        json!({ "input_blob": digest })
+    })
 }

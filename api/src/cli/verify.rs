@@ -34,18 +34,27 @@ pub fn run(command: &Verify, out: &Out) -> Result<Exit, CliError> {
         (None, [key, public, proof]) => verify_files(key, public, proof, out),
         (Some(circuit), [public, proof]) => {
             let read = |path: &PathBuf| -> Result<Value, CliError> {
-                serde_json::from_slice(&files::read(path)?)
-                    .map_err(|error| CliError::failed("malformed-json", error.to_string()).about(path.display()))
+                serde_json::from_slice(&files::read(path)?).map_err(|error| {
+                    CliError::failed("malformed-json", error.to_string()).about(path.display())
+                })
             };
             let body = json!({ "circuit": circuit, "proof": read(proof)?, "public": read(public)? });
             let answer = command.server.client()?.post("/v1/verify", &[], &body)?.body;
             let valid = answer["valid"] == Value::Bool(true);
             out.data(&answer, || {
-                if valid { "valid".to_owned() } else { format!("invalid: {}", text(&answer["reason"])) }
+                if valid {
+                    "valid".to_owned()
+                } else {
+                    format!("invalid: {}", text(&answer["reason"]))
+                }
             });
             Ok(if valid { Exit::Done } else { Exit::Failed })
         }
-        (None, _) => Err(CliError::usage("expected verification_key.json public.json proof.json, or --circuit NAME")),
-        (Some(_), _) => Err(CliError::usage("with --circuit expected public.json proof.json and no key")),
+        (None, _) => Err(CliError::usage(
+            "expected verification_key.json public.json proof.json, or --circuit NAME",
+        )),
+        (Some(_), _) => Err(CliError::usage(
+            "with --circuit expected public.json proof.json and no key",
+        )),
     }
 }

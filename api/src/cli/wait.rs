@@ -13,11 +13,9 @@ use crate::client::{Client, Ended};
 use crate::config::parse_duration;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: proofkeep wait 0197c4a2-… --timeout 10m\n\n\
+#[command(after_help = "Example: proofkeep wait 0197c4a2-… --timeout 10m\n\n\
                   Exit codes: 0 succeeded, 1 failed, 3 cancelled, 4 timed out. The job goes on when the wait ends, and\n\
-                  the wait goes on when the daemon is started again within a minute."
-)]
+                  the wait goes on when the daemon is started again within a minute.")]
 pub struct Wait {
     /// The job's id
     job: String,
@@ -36,13 +34,23 @@ pub struct Patience {
 }
 
 pub fn run(command: &Wait, out: &Out) -> Result<Exit, CliError> {
-    let job = until_ended(&command.server.client()?, &command.job, command.patience.timeout, out)?;
+    let job = until_ended(
+        &command.server.client()?,
+        &command.job,
+        command.patience.timeout,
+        out,
+    )?;
     out.data(&job, || show::text(&job));
     Ok(exit_of(&job))
 }
 
 /// Waits with progress on stderr.
-pub fn until_ended(client: &Client, job: &str, timeout: Option<Duration>, out: &Out) -> Result<Value, CliError> {
+pub fn until_ended(
+    client: &Client,
+    job: &str,
+    timeout: Option<Duration>,
+    out: &Out,
+) -> Result<Value, CliError> {
     let mut changed = |job: &Value| {
         let state = job["state"].as_str().unwrap_or_default();
         out.progress(&format!("{state}: {}", show::progress(job)));
@@ -52,11 +60,16 @@ pub fn until_ended(client: &Client, job: &str, timeout: Option<Duration>, out: &
     match ended? {
         Ended::Job(job) => Ok(job),
         Ended::TimedOut(last) => {
-            let state = last.as_ref().and_then(|job| job["state"].as_str()).unwrap_or("not known to have ended");
+            let state = last
+                .as_ref()
+                .and_then(|job| job["state"].as_str())
+                .unwrap_or("not known to have ended");
             Err(CliError {
                 exit: Exit::TimedOut,
                 code: "timed-out".to_owned(),
-                detail: format!("the job is still {state}; it goes on, and `proofkeep wait {job}` waits for it again"),
+                detail: format!(
+                    "the job is still {state}; it goes on, and `proofkeep wait {job}` waits for it again"
+                ),
             })
         }
     }

@@ -26,7 +26,9 @@ pub enum Wtns {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: proofkeep wtns calculate circuit.wasm input.json witness.wtns --sym circuit.sym")]
+#[command(
+    after_help = "Example: proofkeep wtns calculate circuit.wasm input.json witness.wtns --sym circuit.sym"
+)]
 pub struct Calculate {
     /// The witness calculator that circom --wasm wrote
     #[arg(value_name = "circuit.wasm")]
@@ -85,8 +87,10 @@ pub fn run(command: Wtns, out: &Out) -> Result<Exit, CliError> {
 
 /// The bytes of a `.wtns`, calculated from inputs.
 pub fn calculate(wasm: &Path, input: &Path, how: &Calculation) -> Result<Vec<u8>, CliError> {
-    let limits =
-        Limits { fuel: how.wasm_fuel, memory_bytes: usize::try_from(how.wasm_memory).unwrap_or(usize::MAX) };
+    let limits = Limits {
+        fuel: how.wasm_fuel,
+        memory_bytes: usize::try_from(how.wasm_memory).unwrap_or(usize::MAX),
+    };
     let named = |path: &Path| {
         let path = path.display().to_string();
         move |error: proofkeep_witness::WitnessError| CliError::from(error).about(path)
@@ -102,8 +106,8 @@ pub fn calculate(wasm: &Path, input: &Path, how: &Calculation) -> Result<Vec<u8>
 fn check(command: &Check, out: &Out) -> Result<Exit, CliError> {
     let (r1cs, witness) = (files::map(&command.r1cs)?, files::map(&command.witness)?);
     let circuit = R1cs::parse(&r1cs).map_err(|error| CliError::from(error).about(command.r1cs.display()))?;
-    let witness =
-        wtns::Witness::parse(&witness).map_err(|error| CliError::from(error).about(command.witness.display()))?;
+    let witness = wtns::Witness::parse(&witness)
+        .map_err(|error| CliError::from(error).about(command.witness.display()))?;
     let (expected, found) = (circuit.header().wires as usize, witness.len());
     if expected != found {
         let detail = format!(
@@ -116,7 +120,9 @@ fn check(command: &Check, out: &Out) -> Result<Exit, CliError> {
     let Some(constraint) = matrices.first_unsatisfied(&Witness::from(witness)) else {
         let constraints = circuit.header().constraints;
         let value = json!({ "satisfied": true, "constraints": constraints });
-        out.data(&value, || format!("the witness satisfies all {constraints} constraints"));
+        out.data(&value, || {
+            format!("the witness satisfies all {constraints} constraints")
+        });
         return Ok(Exit::Done);
     };
     let signals = match &command.sym {
@@ -125,7 +131,11 @@ fn check(command: &Check, out: &Out) -> Result<Exit, CliError> {
     };
     let value = json!({ "satisfied": false, "constraint": constraint, "signals": signals });
     out.data(&value, || {
-        let of = if signals.is_empty() { String::new() } else { format!(", of {}", signals.join(", ")) };
+        let of = if signals.is_empty() {
+            String::new()
+        } else {
+            format!(", of {}", signals.join(", "))
+        };
         format!("the witness breaks constraint {constraint} (counted from 0){of}")
     });
     Ok(Exit::Failed)

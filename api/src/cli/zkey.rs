@@ -43,8 +43,14 @@ pub fn run(command: Zkey, out: &Out) -> Result<Exit, CliError> {
     let named = |error: CliError| error.about(command.zkey.display());
     let zkey = File::parse(&bytes).map_err(|error| named(error.into()))?;
     let key = check_vk(&zkey).map_err(|error| named(CliError::failed(error.code(), error.to_string())))?;
-    files::write(&command.key, Audience::Anyone, key.to_json().to_json()?.as_bytes())?;
+    files::write(
+        &command.key,
+        Audience::Anyone,
+        key.to_json().to_json()?.as_bytes(),
+    )?;
     let value = json!({ "verification_key": command.key, "public_signals": key.public() });
-    out.data(&value, || format!("{}: for {} public signals", command.key.display(), key.public()));
+    out.data(&value, || {
+        format!("{}: for {} public signals", command.key.display(), key.public())
+    });
     Ok(Exit::Done)
 }

@@ -79,7 +79,10 @@ impl Client {
 /// Whether a job, as the daemon shows it, has ended.
 #[must_use]
 pub fn is_ended(job: &Value) -> bool {
-    matches!(job["state"].as_str(), Some("succeeded" | "failed" | "cancelled" | "expired"))
+    matches!(
+        job["state"].as_str(),
+        Some("succeeded" | "failed" | "cancelled" | "expired")
+    )
 }
 
 /// The daemon is away, or starts or ends just now.

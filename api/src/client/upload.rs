@@ -20,8 +20,10 @@ impl Client {
     /// # Errors
     /// When it can't be read, and see [`ClientError`].
     pub fn upload_file(&self, path: &Path) -> Result<String, ClientError> {
-        let unreadable =
-            |error: io::Error| ClientError::File { path: path.display().to_string(), reason: error.to_string() };
+        let unreadable = |error: io::Error| ClientError::File {
+            path: path.display().to_string(),
+            reason: error.to_string(),
+        };
         let mut file = File::open(path).map_err(unreadable)?;
         let name = digest(&mut file).map_err(unreadable)?;
         if !self.has(&name)? {
@@ -48,7 +50,10 @@ impl Client {
         match answer.status().as_u16() {
             200..300 => Ok(true),
             404 => Ok(false),
-            status => Err(ClientError::Strange { server: self.base.clone(), status }),
+            status => Err(ClientError::Strange {
+                server: self.base.clone(),
+                status,
+            }),
         }
     }
 }

@@ -10,7 +10,9 @@ use super::super::wtns::{Calculation, calculate};
 use super::How;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: proofkeep groth16 fullprove input.json circuit.wasm circuit.zkey proof.json public.json")]
+#[command(
+    after_help = "Example: proofkeep groth16 fullprove input.json circuit.wasm circuit.zkey proof.json public.json"
+)]
 pub struct FullProve {
     /// The circuit's inputs, as snarkjs takes them
     #[arg(value_name = "input.json")]
@@ -35,5 +37,11 @@ pub struct FullProve {
 
 pub fn run(command: &FullProve, out: &Out) -> Result<Exit, CliError> {
     let witness = calculate(&command.wasm, &command.input, &command.calculation)?;
-    super::prove(&command.zkey, &witness, &command.how, (&command.proof, &command.public), out)
+    super::prove(
+        &command.zkey,
+        &witness,
+        &command.how,
+        (&command.proof, &command.public),
+        out,
+    )
 }

@@ -70,24 +70,37 @@ fn prove(
     let start = Instant::now();
     let local = Local::open(zkey, how.r1cs.as_deref(), threads(how.threads))?;
     let loaded = start.elapsed();
-    let proved = local.prove(witness, &proofkeep_groth16::control::Unwatched).map_err(|failure| {
-        let error = CliError::from(failure);
-        // Without the constraints a witness that breaks one is only found at the end, by verifying.
-        if error.code == "invalid-proof" && how.r1cs.is_none() {
-            let hint = "most likely the witness does not satisfy the circuit: \
+    let proved = local
+        .prove(witness, &proofkeep_groth16::control::Unwatched)
+        .map_err(|failure| {
+            let error = CliError::from(failure);
+            // Without the constraints a witness that breaks one is only found at the end, by verifying.
+            if error.code == "invalid-proof" && how.r1cs.is_none() {
+                let hint = "most likely the witness does not satisfy the circuit: \
                         give --r1cs circuit.r1cs to learn which constraint it breaks";
-            return CliError { detail: format!("{}; {hint}", error.detail), ..error };
-        }
-        error
-    })?;
+                return CliError {
+                    detail: format!("{}; {hint}", error.detail),
+                    ..error
+                };
+            }
+            error
+        })?;
     write(&proved, proof, public)?;
     report(&proved, proof, public, (loaded, start.elapsed()), out);
     Ok(Exit::Done)
 }
 
 fn write(proved: &Proved, proof: &Path, public: &Path) -> Result<(), CliError> {
-    files::write(proof, Audience::Anyone, proved.proof.to_json().to_json()?.as_bytes())?;
-    files::write(public, Audience::Anyone, public_to_json(&proved.public)?.as_bytes())
+    files::write(
+        proof,
+        Audience::Anyone,
+        proved.proof.to_json().to_json()?.as_bytes(),
+    )?;
+    files::write(
+        public,
+        Audience::Anyone,
+        public_to_json(&proved.public)?.as_bytes(),
+    )
 }
 
 fn report(proved: &Proved, proof: &Path, public: &Path, (loaded, all): (Duration, Duration), out: &Out) {
@@ -97,7 +110,11 @@ fn report(proved: &Proved, proof: &Path, public: &Path, (loaded, all): (Duration
     });
     out.data(&value, || {
         let seconds = all.as_secs_f64();
-        format!("{} and {}: proved and verified in {seconds:.2} s", proof.display(), public.display())
+        format!(
+            "{} and {}: proved and verified in {seconds:.2} s",
+            proof.display(),
+            public.display()
+        )
     });
 }
 

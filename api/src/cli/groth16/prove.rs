@@ -10,7 +10,9 @@ use super::super::out::Out;
 use super::How;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: proofkeep groth16 prove circuit.zkey witness.wtns proof.json public.json --r1cs circuit.r1cs")]
+#[command(
+    after_help = "Example: proofkeep groth16 prove circuit.zkey witness.wtns proof.json public.json --r1cs circuit.r1cs"
+)]
 pub struct Prove {
     /// The proving key
     #[arg(value_name = "circuit.zkey")]
@@ -30,5 +32,11 @@ pub struct Prove {
 
 pub fn run(command: &Prove, out: &Out) -> Result<Exit, CliError> {
     let witness = files::map(&command.witness)?;
-    super::prove(&command.zkey, &witness, &command.how, (&command.proof, &command.public), out)
+    super::prove(
+        &command.zkey,
+        &witness,
+        &command.how,
+        (&command.proof, &command.public),
+        out,
+    )
 }

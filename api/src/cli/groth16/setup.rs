@@ -44,8 +44,11 @@ pub struct Setup {
 }
 
 pub fn run(command: &Setup, out: &Out) -> Result<Exit, CliError> {
-    let [r1cs, zkey] = &command.files[..] else { return Err(ceremony()) };
-    if r1cs.extension().is_some_and(|end| end == "ptau") || zkey.extension().is_some_and(|end| end == "ptau") {
+    let [r1cs, zkey] = &command.files[..] else {
+        return Err(ceremony());
+    };
+    if r1cs.extension().is_some_and(|end| end == "ptau") || zkey.extension().is_some_and(|end| end == "ptau")
+    {
         return Err(ceremony());
     }
     if !command.insecure {
@@ -59,11 +62,16 @@ pub fn run(command: &Setup, out: &Out) -> Result<Exit, CliError> {
     let seed = match &command.seed {
         Some(seed) => seed.as_bytes().to_vec(),
         // 244 random bits of the system.
-        None => [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|id| id.into_bytes()).collect(),
+        None => [Uuid::new_v4(), Uuid::new_v4()]
+            .iter()
+            .flat_map(|id| id.into_bytes())
+            .collect(),
     };
     let made = make(&bytes, &seed, zkey, super::threads(command.threads), out)?;
     let value = json!({ "zkey": zkey, "bytes": made, "insecure": true });
-    out.data(&value, || format!("{}: an insecure key of {made} bytes", zkey.display()));
+    out.data(&value, || {
+        format!("{}: an insecure key of {made} bytes", zkey.display())
+    });
     Ok(Exit::Done)
 }
 
@@ -78,10 +86,15 @@ pub fn make(r1cs: &[u8], seed: &[u8], zkey: &Path, threads: u32, out: &Out) -> R
             out.progress(&format!("making the key: {} of {total} points", done));
             ControlFlow::Continue(())
         };
-        let mut writer = insecure_setup(&circuit, seed, BufWriter::new(file), &backend, &mut show).map_err(failed)?;
+        let mut writer =
+            insecure_setup(&circuit, seed, BufWriter::new(file), &backend, &mut show).map_err(failed)?;
         writer.flush().map_err(|error| failed(error.into()))?;
         out.progress_done();
-        length = writer.get_ref().metadata().map_err(|error| failed(error.into()))?.len();
+        length = writer
+            .get_ref()
+            .metadata()
+            .map_err(|error| failed(error.into()))?
+            .len();
         Ok(())
     })?;
     Ok(length)

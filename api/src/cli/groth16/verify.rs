@@ -34,19 +34,23 @@ pub fn run(command: &Verify, out: &Out) -> Result<Exit, CliError> {
 /// Verifies what lies in three files, as snarkjs writes them.
 pub fn verify_files(key: &Path, public: &Path, proof: &Path, out: &Out) -> Result<Exit, CliError> {
     let key = key_from_json(&files::read(key)?).map_err(|error| error.about(key.display()))?;
-    let signals =
-        public_from_json(&files::read(public)?).map_err(|error| CliError::from(error).about(public.display()))?;
-    let json =
-        ProofJson::from_json(&files::read(proof)?).map_err(|error| CliError::from(error).about(proof.display()))?;
+    let signals = public_from_json(&files::read(public)?)
+        .map_err(|error| CliError::from(error).about(public.display()))?;
+    let json = ProofJson::from_json(&files::read(proof)?)
+        .map_err(|error| CliError::from(error).about(proof.display()))?;
     let refused = match Proof::from_json(&json) {
-        Ok(proof) => verify(&key, &signals, &proof).err().map(|error| (error.code(), error.to_string())),
+        Ok(proof) => verify(&key, &signals, &proof)
+            .err()
+            .map(|error| (error.code(), error.to_string())),
         Err(error) => Some((error.code(), error.to_string())),
     };
     let Some((code, reason)) = refused else {
         out.data(&json!({ "valid": true }), || "valid".to_owned());
         return Ok(Exit::Done);
     };
-    out.data(&json!({ "valid": false, "code": code, "reason": reason }), || format!("invalid: {reason}"));
+    out.data(&json!({ "valid": false, "code": code, "reason": reason }), || {
+        format!("invalid: {reason}")
+    });
     Ok(Exit::Failed)
 }
 
