@@ -16,6 +16,7 @@ pub(super) const DEATHS_BEFORE_ALONE: u32 = 2;
 
 pub(super) fn add(tx: &mut Transaction<'_>, add: &CircuitAdd) -> Result<Reply, StepError> {
     limits::actor(&add.actor)?;
+    limits::facts(&add.facts)?;
     let visible = add
         .name
         .bytes()
@@ -170,6 +171,7 @@ pub(super) fn import_end(
     let Some((circuit, _)) = current(tx, token)? else {
         return tx.stale(token, "import_end");
     };
+    limits::facts(facts)?;
     tx.emit(
         None,
         What::ImportEnded {

@@ -3,7 +3,7 @@
 
 use super::{Refusal, Submit};
 use crate::ids::Digest;
-use crate::records::Failure;
+use crate::records::{CircuitFacts, Failure};
 
 /// The largest canonical request that is kept in the store itself; a larger one is an object.
 pub const MAX_INLINE: usize = 2048;
@@ -54,6 +54,15 @@ pub(super) fn request(digest: Digest, inline: Option<&[u8]>, objects: &[Digest])
 /// The same failure with its texts cut to their limits.
 pub(super) fn cut(failure: &Failure) -> Failure {
     Failure::coded(failure.class, failure.code.as_str(), failure.detail.as_str())
+}
+
+/// What is told of a circuit's key.
+pub(super) fn facts(facts: &CircuitFacts) -> Result<(), Refusal> {
+    if facts.setup.len() > 1024 {
+        let found = format!("{} bytes", facts.setup.len());
+        return Err(refuse("setup", "at most 1024 bytes", found));
+    }
+    Ok(())
 }
 
 /// Names of pieces: few and short.

@@ -403,9 +403,9 @@ impl<'a> Transaction<'a> {
     pub(super) fn stale(&mut self, token: Token, word: &str) -> Result<Reply, StepError> {
         let key = keys::stale(token);
         if token.boot == self.context.boot && self.get(&key)?.is_none() {
-            let notes = self.some_keys(&keys::family(keys::Family::Stale), STALE_NOTES)?;
-            if let Some(oldest) = notes.into_iter().nth(STALE_NOTES - 1).and(self.oldest_note()?) {
-                self.delete(oldest)?;
+            let mut notes = self.some_keys(&keys::family(keys::Family::Stale), STALE_NOTES)?;
+            if notes.len() >= STALE_NOTES {
+                self.delete(notes.swap_remove(0))?;
             }
             self.set(key, Vec::new());
             self.emit(
@@ -417,10 +417,6 @@ impl<'a> Transaction<'a> {
             )?;
         }
         Ok(Reply::Stale)
-    }
-
-    fn oldest_note(&self) -> Result<Option<Key>, ReadError> {
-        Ok(self.some_keys(&keys::family(keys::Family::Stale), 1)?.pop())
     }
 
     /// The changes are so many that what can wait should wait for the next transaction.

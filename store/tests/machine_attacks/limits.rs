@@ -101,6 +101,14 @@ fn an_end_with_a_text_without_end_still_ends() {
     world.spawn("cpu:0");
     let circuit = world.circuit_added("square");
     let token = world.importing(circuit);
+    let mut end = import_end(token);
+    if let Command::ImportEnd { facts, .. } = &mut end {
+        facts.setup = "x".repeat(5000);
+    }
+    assert!(matches!(
+        world.refused(end),
+        Refusal::OutOfLimits { field: "setup", .. }
+    ));
     world.run(Command::ImportFailed {
         token,
         failure: failure.clone(),
