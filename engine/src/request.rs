@@ -3,6 +3,9 @@
 //! The canonical request is JSON with sorted keys, defaults filled in and inlined values as digests. Its digest is what
 //! an idempotency key pins; its bytes are what a worker process gets.
 
+#[cfg(test)]
+mod tests;
+
 use proofkeep_store::ids::Digest;
 use proofkeep_store::machine::{MAX_INLINE, MAX_PARTITIONS, Replacement, Submit};
 use proofkeep_store::records::{OnFailure, Priority};

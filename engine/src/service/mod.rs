@@ -9,6 +9,7 @@ mod problems;
 mod run;
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -238,7 +239,12 @@ impl Engine {
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || {
-                runtime.block_on(run.run());
+                let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run.run())));
+                if ended.is_err() {
+                    // Without the loop nothing would ever end, and all would look alive.
+                    tracing::error!("the scheduler panicked; stopping, everything acknowledged is kept");
+                    std::process::abort();
+                }
             })?;
         let thread = Mutex::new(Some(thread));
         Ok(Self {

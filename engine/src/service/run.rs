@@ -143,7 +143,7 @@ impl Loop {
         let Some(seen) = self.look(stopping, slow) else {
             return false;
         };
-        self.fleet.reconcile(&seen.open);
+        self.fleet.reconcile(&seen.open, stopping);
         self.send_imports_again();
         let decisions = decide(&seen, &self.core.ledger.snapshot());
         self.remember_what_waits(&seen, &decisions);

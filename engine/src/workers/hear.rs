@@ -33,6 +33,11 @@ pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &Oo
         mut words,
     } = started;
     let kills_before = counter.kills();
+    // Whatever happens here, the run loop must not wait for this process for ever.
+    let _gone = Gone {
+        core,
+        process: &process,
+    };
     let reader = Reader {
         core,
         process: &process,
@@ -115,9 +120,20 @@ pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &Oo
             tracing::error!(process = %process.id, "the end of a worker process was not stored: {error}")
         }
     }
-    core.ledger.process_gone(process.id);
-    process.gone.store(true, Ordering::Release);
-    core.bell.notify_one();
+}
+
+/// Says that a process is gone when its reader ends, however that ends.
+struct Gone<'a> {
+    core: &'a Core,
+    process: &'a Process,
+}
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.core.ledger.process_gone(self.process.id);
+        self.process.gone.store(true, Ordering::Release);
+        self.core.bell.notify_one();
+    }
 }
 
 struct Reader<'a> {
@@ -271,6 +287,7 @@ impl Reader<'_> {
             key: made.key,
             pieces,
         };
+        self.process.useful.store(true, Ordering::Relaxed);
         self.note("a checkpoint", self.core.commit(command));
     }
 
@@ -289,6 +306,7 @@ impl Reader<'_> {
     }
 
     fn proof(&self, token: Token, bytes: Vec<u8>, peak_bytes: Option<u64>) {
+        self.process.useful.store(true, Ordering::Relaxed);
         let Some(task) = self.task(token) else { return };
         if let HeldStage::Prove(_) = task.stage {
             // A kind that needs no device to finish may leave the word out.

@@ -1,6 +1,6 @@
 //! The supervisor: one worker process for each device, started, watched, and started again.
 //!
-//! The process is the unit of failure. Its reader ([`hear`]) ends in the store what it had; nothing here remembers an
+//! The process is the unit of failure. Its reader (`hear`) ends in the store what it had; nothing here remembers an
 //! attempt that the store doesn't know. Words to a process are sent only after what they say is durable.
 
 mod death;
@@ -34,7 +34,7 @@ use crate::shared::Core;
 const HELLO: Duration = Duration::from_secs(30);
 /// A process whose socket is closed must be gone within this.
 const CLOSED: Duration = Duration::from_secs(5);
-/// A process that ran for this long starts the back-off anew.
+/// A process that ran for this long, or that finished something, starts the back-off anew.
 const GOOD_RUN: Duration = Duration::from_secs(60);
 /// The longest back-off between two starts.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -159,11 +159,8 @@ impl Fleet {
         };
         // It has said that it is gone, so it ends at once; a panic in it was caught there.
         let _ = thread.join();
-        run.short = if now.duration_since(process.since) >= GOOD_RUN {
-            0
-        } else {
-            run.short + 1
-        };
+        let good = process.useful.load(Ordering::Relaxed) || now.duration_since(process.since) >= GOOD_RUN;
+        run.short = if good { 1 } else { run.short + 1 };
         run.start_at = Some(now + back_off(run.short));
     }
 
@@ -277,7 +274,7 @@ impl Fleet {
 
     /// Compares what the store says is open with what the processes hold. A witness that nobody wants is dropped. An
     /// attempt that its live process doesn't know, seen so for a while, could never end: its process is killed.
-    pub fn reconcile(&mut self, open: &[crate::schedule::OpenNow]) {
+    pub fn reconcile(&mut self, open: &[crate::schedule::OpenNow], stopping: bool) {
         let now = Instant::now();
         for process in self.processes() {
             let unwanted: Vec<_> = {
@@ -290,7 +287,8 @@ impl Fleet {
             }
         }
         let mut orphans = Vec::new();
-        for open in open {
+        // A daemon that stops drops witnesses on purpose; their attempts end with the process.
+        for open in open.iter().filter(|_| !stopping) {
             let Some(process) = self.process(open.process).filter(|process| process.is_up()) else {
                 continue;
             };

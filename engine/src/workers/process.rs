@@ -30,6 +30,8 @@ pub(crate) struct Process {
     pub quitting: AtomicBool,
     /// It is gone, and the store knows.
     pub gone: AtomicBool,
+    /// It finished something.
+    pub useful: AtomicBool,
     /// Nothing more comes from it; since when.
     pub closed: Mutex<Option<Instant>>,
     /// Its resident size and the most so far, as it last said.
@@ -158,6 +160,7 @@ pub(crate) fn start(spawner: &Spawner, id: ProcessId, device: &str, data: &Path)
         up: AtomicBool::new(false),
         quitting: AtomicBool::new(false),
         gone: AtomicBool::new(false),
+        useful: AtomicBool::new(false),
         closed: Mutex::default(),
         rss: AtomicU64::new(0),
         peak: AtomicU64::new(0),

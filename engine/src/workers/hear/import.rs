@@ -1,5 +1,6 @@
 //! Words about imports.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use proofkeep_store::CommitError;
@@ -35,6 +36,7 @@ impl Reader<'_> {
                 }
             }
         };
+        self.process.useful.store(true, Ordering::Relaxed);
         if due {
             self.note(
                 "the progress of an import",
@@ -80,9 +82,17 @@ impl Reader<'_> {
         self.import_over(token);
     }
 
+    /// It is sent again; what it checked so far is stored, since the daemon may be about to stop.
     fn import_later(&self, token: Token) {
-        if let Some(import) = self.process.held.lock().imports.get_mut(&token) {
+        let done = self.process.held.lock().imports.get_mut(&token).map(|import| {
             import.again = Some(Instant::now() + IMPORT_AGAIN);
+            import.done
+        });
+        if let Some(done) = done {
+            self.note(
+                "the progress of an import",
+                self.core.commit(Command::ImportProgress { token, done }),
+            );
         }
         self.core.bell.notify_one();
     }

@@ -11,7 +11,7 @@ use proofkeep_store::records::{BootEnd, JobState};
 use serde_json::json;
 
 use crate::Test;
-use crate::world::{World, until_there};
+use crate::world::{World, heard, until_there};
 
 pub const TESTS: &[Test] = &[
     (
@@ -70,7 +70,7 @@ fn kill_9_of_the_daemon_loses_nothing_that_was_finished() {
     let gate = json!({"stage": "b1", "file": world.path("go")});
     let body = world.body(&json!([{"salt": 5}, {"gate": gate, "piece_ms": 2}]));
     let mut daemon = world.daemon(&body);
-    until_there("piece b1", || world.marked(1, "b1") == 1);
+    heard(&mut daemon, b'c');
     daemon.kill().unwrap();
     daemon.wait().unwrap();
     // Its worker process doesn't outlive it.

@@ -1,7 +1,7 @@
 //! A data directory, an engine on it, and ways to wait for things themselves.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -231,14 +231,13 @@ impl World {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut first = [0];
-        child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
-        assert_eq!(first, [b'+'], "the daemon did not accept the job");
+        heard(&mut child, b'+');
         child
     }
 }
 
-/// A daemon to kill: starts an engine, submits one job, says `+`, and works until its standard input closes.
+/// A daemon to kill: starts an engine, submits one job and says `+`; says `c` when three pieces of the job's last
+/// partition are durable; works until its standard input closes.
 pub fn daemon(args: &[String]) {
     let [data, body] = args else {
         panic!("daemon DATA BODY")
@@ -252,11 +251,40 @@ pub fn daemon(args: &[String]) {
         actor: "test".to_owned(),
         idempotency_key: Some("the-job".to_owned()),
     };
-    let accepted = runtime.block_on(engine.submit(fs::read(body).unwrap(), asker));
-    println!("{}", if accepted.is_ok() { "+" } else { "-" });
+    let job = runtime
+        .block_on(engine.submit(fs::read(body).unwrap(), asker))
+        .unwrap()
+        .job;
+    say(b'+');
+    let mut journal = engine.handle().durable();
+    let saved = || {
+        engine.store().read(|view| {
+            let last = query::job_by_number(view, job).unwrap().unwrap().partitions - 1;
+            query::checkpoint(view, job, last)
+                .unwrap()
+                .is_some_and(|kept| kept.pieces.len() == 3)
+        })
+    };
+    while !saved() {
+        runtime.block_on(journal.changed()).unwrap();
+    }
+    say(b'c');
     let mut rest = Vec::new();
     std::io::stdin().read_to_end(&mut rest).unwrap();
     runtime.block_on(engine.shutdown(Duration::from_secs(30)));
+}
+
+fn say(word: u8) {
+    let mut out = std::io::stdout();
+    out.write_all(&[word]).unwrap();
+    out.flush().unwrap();
+}
+
+/// Waits until the other daemon says `word`.
+pub fn heard(daemon: &mut Child, word: u8) {
+    let mut said = [0];
+    daemon.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+    assert_eq!(said, [word]);
 }
 
 /// Waits for a file without a store to watch; for another process's daemon.
