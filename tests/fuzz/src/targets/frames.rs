@@ -8,7 +8,7 @@ use super::{Outcome, Shape, Target, accepted, words};
 const LISTS: usize = 2 << 20;
 
 const FRAMES: Target = Target {
-    finish: repair,
+    finish: |stream| repair(stream),
     bytes_per_byte: 8,
     slack: LISTS + (64 << 10),
     ..Target::new("", "", Shape::Bytes, |_| Ok(()))
@@ -78,8 +78,8 @@ fn repeat<W: serde::Serialize>(stream: &[u8], next: impl Fn(&mut &[u8]) -> Resul
 }
 
 /// Makes the length of the last frame and each frame's checksum right, so that the words are read.
-fn repair(stream: &mut Vec<u8>) {
-    let mut rest = stream.as_mut_slice();
+fn repair(stream: &mut [u8]) {
+    let mut rest = stream;
     while let Some((length, after)) = rest.split_first_chunk_mut::<4>() {
         if after.len() < 8 {
             return;

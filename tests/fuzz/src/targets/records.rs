@@ -14,7 +14,7 @@ const LISTS: usize = 2 << 20;
 
 pub(super) static ALL: [Target; 1] = [Target {
     made: seeds,
-    finish: repair,
+    finish: |value| repair(value),
     bytes_per_byte: 8,
     slack: LISTS + (64 << 10),
     check,
@@ -56,7 +56,7 @@ fn kind(name: &str) -> Option<RecordKind> {
 }
 
 /// Makes length and checksum right, so that what is inside is read.
-fn repair(value: &mut Vec<u8>) {
+fn repair(value: &mut [u8]) {
     if value.len() < OVERHEAD {
         return;
     }
