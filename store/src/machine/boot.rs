@@ -9,7 +9,7 @@ use crate::keys::{self, Family, Sequence};
 use crate::records::{Boot, Failure, FailureClass, Lease, Subject};
 
 /// Slots over all devices: opening a boot ends whatever was open in all of them in one transaction.
-const MAX_SLOTS: u64 = 48;
+const MAX_SLOTS: u64 = 32;
 
 /// Bytes of a device's name; every partition that it failed keeps one.
 const MAX_DEVICE_NAME: usize = 32;

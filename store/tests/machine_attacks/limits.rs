@@ -1,7 +1,7 @@
 //! What is too large, and what must end all the same.
 
 use crate::common::*;
-use proofkeep_store::ids::{Digest, JournalNumber, Millis, Token};
+use proofkeep_store::ids::{Digest, JobNumber, JournalNumber, Millis, Token};
 use proofkeep_store::machine::{Command, Refusal, Replacement, Reply, Rules, Submit, VerifyVerdict};
 use proofkeep_store::records::{FailureClass, JobState, OnFailure, PartitionState};
 
@@ -195,7 +195,7 @@ fn wordy(world: &mut World, partitions: u32) -> Submit {
 #[test]
 fn the_fullest_daemon_opens_again_in_one_transaction() {
     let device = "d".repeat(32);
-    let mut world = World::with(Rules::ALL, &[(&device, 48)]);
+    let mut world = World::with(Rules::ALL, &[(&device, 32)]);
     world.checked = false;
     let process = world.process(&device);
     let started = |world: &mut World| {
@@ -216,15 +216,15 @@ fn the_fullest_daemon_opens_again_in_one_transaction() {
         world.run(proof(token));
         world.run(Command::VerifyStart { job });
     }
-    for slot in 0..96 {
+    for slot in 0..64 {
         let (job, token) = started(&mut world);
         world.run(synth_end(token));
-        let token = world.gpu(job, 0, slot % 48);
-        if slot < 48 {
+        let token = world.gpu(job, 0, slot % 32);
+        if slot < 32 {
             world.run(gpu_end(token));
         }
     }
-    for _ in 0..96 {
+    for _ in 0..64 {
         started(&mut world);
     }
     let submit = wordy(&mut world, 1);
@@ -245,8 +245,25 @@ fn the_fullest_daemon_opens_again_in_one_transaction() {
     }
     assert_eq!(world.count("stale_ignored"), 400);
     world.check(&Command::BootClose);
-    world.boot(&[(&device, 48)]);
-    assert_eq!(world.count("attempt_ended"), 192);
+    let crowd: Vec<(&str, u32)> = vec![(&device, 33)];
+    let crowd = crowd
+        .iter()
+        .map(|(name, slots)| ((*name).to_owned(), *slots))
+        .collect();
+    let boot = world.boot;
+    world.boot.0 += 1;
+    let open = Command::BootOpen {
+        version: "test".into(),
+        devices: crowd,
+    };
+    assert!(matches!(world.refused(open), Refusal::OutOfLimits { .. }));
+    world.boot = boot;
+    // The most that can be open, with every job asked to stop: each ends with its attempt.
+    for number in 1..=160 {
+        world.cancel(JobNumber(number));
+    }
+    world.boot(&[(&device, 32)]);
+    assert_eq!(world.count("attempt_ended"), 128);
     assert!(world.leases().is_empty());
     world.check(&Command::BootClose);
 }
