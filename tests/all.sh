@@ -48,7 +48,7 @@ RUSTDOCFLAGS="-D warnings" cargo_release doc --workspace --no-deps --quiet
 
 if [ "$mode" != quick ]; then
   step "licences, bans, sources"
-  cargo deny --offline --all-features check bans licenses sources
+  cargo deny check bans licenses sources
 fi
 
 step "tests"

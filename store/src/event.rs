@@ -7,9 +7,7 @@
 use uuid::Uuid;
 
 use crate::ids::{BootNumber, Digest, JobNumber, JournalNumber, Millis, ProcessId, Token, WorkerId};
-use crate::records::{
-    CircuitFacts, Failure, JobState, OnFailure, Priority, SourceFiles, Stage, StopTarget,
-};
+use crate::records::{CircuitFacts, Failure, JobState, OnFailure, Priority, SourceFiles, Stage, StopTarget};
 
 /// One entry of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]

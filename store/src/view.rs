@@ -113,7 +113,10 @@ impl ReadError {
     /// A damaged record at `key`.
     #[must_use]
     pub fn damaged(key: &[u8], damage: Damage) -> Self {
-        Self::Damaged { key: hex::encode(key), damage }
+        Self::Damaged {
+            key: hex::encode(key),
+            damage,
+        }
     }
 }
 

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs every command of the README that a reader is told to run (its ```sh blocks), in order, in one shell.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+script=$(mktemp)
+trap 'rm -f "$script"; jobs -p | xargs -r kill 2>/dev/null || true' EXIT
+awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 } on' README.md > "$script"
+[ "$(grep -c . "$script")" -ge 15 ] || { echo "the README's commands were not found" >&2; exit 1; }
+rm -rf readme-data proofkeep-demo
+bash -m -euo pipefail -x "$script"
+test -s proofkeep-demo/proof.json || ls proofkeep-demo
+rm -rf proofkeep-demo
