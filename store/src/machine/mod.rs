@@ -1,6 +1,6 @@
 //! The state machine: `(view, command, now) → changes | refusal`. Pure: no I/O, no clock, no randomness, no sled.
 //!
-//! A handler *decides* (one file a family: [`job`], [`partition`], [`worker`], [`queue`], [`boot`], [`circuit`]) and
+//! A handler *decides* (one file a family: `job`, `partition`, `worker`, `queue`, `boot`, `circuit`) and
 //! emits events; [`apply`] *folds* each event into the records, the same way when it is written and when a journal is
 //! replayed. All changes of one command are one transaction.
 
