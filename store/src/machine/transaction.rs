@@ -26,8 +26,8 @@ const HEAVY_RECORDS: usize = 1500;
 
 /// An overlay over a view, with the typed reads and writes that the handlers use.
 ///
-/// Every write of a job or a partition goes through [`put_job`](Self::put_job) and
-/// [`put_partition`](Self::put_partition), which keep the indexes: nobody can forget one.
+/// Every write of a job or a partition goes through `put_job` and
+/// `put_partition`, which keep the indexes: nobody can forget one.
 pub struct Transaction<'a> {
     view: &'a dyn View,
     /// The moment and the boot.
