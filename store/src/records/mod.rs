@@ -2,7 +2,7 @@
 //!
 //! These are the live shapes. What lies on disk are the frozen shapes of `proofkeep-migrations`; `codec` converts.
 //! A fact stands in one record; whatever can be derived is not stored, with one exception that `fsck` recounts:
-//! [`Tally`](job::Tally), since counting 1,024 partitions at every end would make ends slow.
+//! [`Tally`], since counting 1,024 partitions at every end would make ends slow.
 
 pub mod attempt;
 pub mod boot;
