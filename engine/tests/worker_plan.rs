@@ -374,3 +374,37 @@ fn a_proof_is_refused_for_what_is_wrong_with_it() {
         assert!(kind.verify(Some(&vk), &public, &vec![0; length]).is_err());
     }
 }
+
+/// Every source file below `src` that holds `text`.
+fn naming(text: &str) -> Vec<String> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut found, mut directories) = (Vec::new(), vec![root.clone()]);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if std::fs::read_to_string(&path).unwrap().contains(text) {
+                found.push(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_lease_is_made_from_a_prove_word_or_without_a_daemon_and_nowhere_else() {
+    assert_eq!(naming("Lease::new("), ["standalone.rs", "worker/prove.rs"]);
+    assert_eq!(
+        naming("prove::Order {"),
+        ["worker/shared.rs"],
+        "only hearing Prove starts a device stage"
+    );
+    for file in naming("standalone::").iter().chain(&naming("mod standalone")) {
+        assert!(
+            !file.starts_with("worker"),
+            "{file} must not name the way without a daemon"
+        );
+    }
+}
