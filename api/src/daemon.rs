@@ -6,7 +6,7 @@
 //! 4. It claims nothing new, lets work reach an edge within the grace period, closes the boot, and the process ends with
 //!    0. A second signal ends it at once.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -197,5 +197,6 @@ fn log_to_stderr() {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
         .try_init();
 }

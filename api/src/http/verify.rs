@@ -48,19 +48,18 @@ pub(super) async fn verify(context: &Context, request: &mut Request) -> Outcome 
     }
     let answers = context
         .blocking(move || {
-            let answer = |(place, (fields, vk)): (usize, (Map<String, Value>, Arc<VerifyingKey>))| {
-                answer(&fields, &vk).map_err(|problem| if single { problem } else { named(place, problem) })
-            };
-            ready
-                .into_iter()
-                .enumerate()
-                .map(answer)
-                .collect::<Result<Vec<_>, _>>()
+            let mut answers = Vec::with_capacity(ready.len());
+            for (place, (fields, vk)) in ready.iter().enumerate() {
+                let answer = answer(fields, vk);
+                answers.push(answer.map_err(|problem| if single { problem } else { named(place, problem) })?);
+            }
+            Ok::<_, Problem>(answers)
         })
         .await??;
-    Ok(match answers.into_iter().next() {
-        Some(answer) if single => json(StatusCode::OK, &answer),
-        first => json(StatusCode::OK, &first.into_iter().collect()),
+    Ok(match <[Value; 1]>::try_from(answers) {
+        Ok([answer]) if single => json(StatusCode::OK, &answer),
+        Ok(one) => json(StatusCode::OK, &Value::Array(one.into())),
+        Err(answers) => json(StatusCode::OK, &Value::Array(answers)),
     })
 }
 

@@ -1,5 +1,13 @@
-//! Proofs and public signals in the forms that they are asked for. The documentation's table gives offsets and the order
-//! of G2's coordinates in each.
+//! Proofs and public signals in the forms that they are asked for.
+//!
+//! | format | A | B | C | coordinates of G2 |
+//! | --- | --- | --- | --- | --- |
+//! | `snarkjs` | `pi_a` | `pi_b` | `pi_c` | `[x.c0, x.c1]`, `[y.c0, y.c1]`, decimal |
+//! | `bytes`, `hex` | 0..48 | 48..144 | 144..192 | `x.c1 ‖ x.c0`, big-endian, flags in the top three bits |
+//! | `uncompressed` | 0..96 | 96..288 | 288..384 | `x.c1 ‖ x.c0 ‖ y.c1 ‖ y.c0`, big-endian |
+//!
+//! Bytes are ZCash's encoding of BLS12-381 points. Public signals are 32 bytes each, in the order of the circuit's public
+//! signals: `bytes-be` big-endian, `bytes-le` little-endian; `json` is an array of decimal strings.
 
 use proofkeep_formats::json::public_to_json;
 use proofkeep_groth16::proof::Proof;
