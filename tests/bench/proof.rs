@@ -1,0 +1,158 @@
+//! One proof through the daemon, by the same prover called directly, and by bellperson, in one run on one circuit; the
+//! status meanwhile, and the most memory that it took.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bellperson::groth16::{create_random_proof, generate_random_parameters};
+use blstrs::Bls12;
+use proofkeep_engine::standalone::Local;
+use proofkeep_groth16::control::Unwatched;
+use proofkeep_tests::harness::{Daemon, Http, proofkeep};
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha20Rng;
+use serde_json::{Value, json};
+
+use crate::chain::Chain;
+use crate::latency::statuses;
+use crate::times::Times;
+
+/// Measures it.
+pub fn run(log2: usize, rounds: usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let chain = Chain::filling(log2);
+    let (circuit, witness) = chain.files();
+    fs::write(path("circuit.r1cs"), &circuit).unwrap();
+    fs::write(path("witness.wtns"), &witness).unwrap();
+    let words = ["groth16", "setup", "--insecure", "--seed", "bench"].map(Path::new);
+    let _ = proofkeep(
+        words
+            .into_iter()
+            .chain([&*path("circuit.r1cs"), &*path("circuit.zkey")]),
+    )
+    .expect(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    println!("proof: 2^{log2} constraints but two, dense wires, {threads} threads, best of {rounds}");
+
+    let direct = direct(
+        &path("circuit.zkey"),
+        &path("circuit.r1cs"),
+        &witness,
+        threads,
+        rounds,
+    );
+    let (daemon, submit) = daemon(directory.path(), &witness);
+    let (through, stages, memory) = through(&daemon, &submit, rounds);
+    drop(daemon);
+    let bellperson = bellperson(chain, rounds);
+    let seconds = |time: Duration| time.as_secs_f64();
+    println!("  the prover called directly        {:.3} s", seconds(direct));
+    println!(
+        "  through the daemon                {:.3} s, {:+.1} % ({stages})",
+        seconds(through),
+        (seconds(through) / seconds(direct) - 1.0) * 100.0
+    );
+    println!(
+        "  bellperson, peer                  {:.3} s, {:.2} times as long",
+        seconds(bellperson),
+        seconds(bellperson) / seconds(direct)
+    );
+    println!("  memory: {memory}");
+}
+
+fn direct(zkey: &Path, r1cs: &Path, witness: &[u8], threads: usize, rounds: usize) -> Duration {
+    let local = Local::open(zkey, Some(r1cs), u32::try_from(threads).unwrap()).unwrap();
+    let mut times = Times::default();
+    for _ in 0..rounds {
+        times.time(|| local.prove(witness, &Unwatched)).unwrap();
+    }
+    times.best()
+}
+
+/// bellperson makes its witness within the call; ours gets it as a file, which is what a user of circom has.
+fn bellperson(chain: Chain, rounds: usize) -> Duration {
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    let parameters = generate_random_parameters::<Bls12, _, _>(chain.blank(), &mut random).unwrap();
+    let mut times = Times::default();
+    for _ in 0..rounds {
+        times
+            .time(|| create_random_proof(chain, &parameters, &mut random))
+            .unwrap();
+    }
+    times.best()
+}
+
+fn daemon(directory: &Path, witness: &[u8]) -> (Daemon, Value) {
+    let daemon = Daemon::start(&directory.join("data"), &["--cpu-devices", "1"]);
+    let read = |name: &str| fs::read(directory.join(name)).unwrap();
+    daemon.register(
+        "chain",
+        &[("zkey", &read("circuit.zkey")), ("r1cs", &read("circuit.r1cs"))],
+    );
+    let witness = daemon.upload(witness);
+    let submit = json!({ "kind": "groth16", "circuit": "chain", "inputs": [{ "witness": witness }] });
+    // The first proof loads the key; the direct prover has it loaded too.
+    prove(&daemon, &submit);
+    (daemon, submit)
+}
+
+/// From the submit to the end of the job, as one client sees it.
+fn prove(http: &Http, body: &Value) -> Value {
+    let headers = [("content-type", "application/json"), ("prefer", "wait=300")];
+    let job = http
+        .send("POST", "/v1/jobs", &headers, Some(body.to_string().as_bytes()))
+        .expect(201)
+        .json();
+    assert_eq!(job["state"], "succeeded", "{job}");
+    job
+}
+
+fn through(daemon: &Daemon, submit: &Value, rounds: usize) -> (Duration, String, String) {
+    let mut times = Times::default();
+    let mut last = Value::Null;
+    for _ in 0..rounds {
+        last = times.time(|| prove(daemon, submit));
+    }
+    // Once more, with somebody who asks for the status all the time; its time doesn't count.
+    let over = AtomicBool::new(false);
+    let asked = std::thread::scope(|scope| {
+        let asker = scope.spawn(|| statuses(daemon, |_| over.load(Ordering::Relaxed)));
+        prove(daemon, submit);
+        over.store(true, Ordering::Relaxed);
+        asker.join().unwrap()
+    });
+    println!("status while proving: {asked}");
+    let attempt = &last["partitions"][0]["attempts"][0];
+    let stages = format!(
+        "witness checked in {} ms, device held for {} ms",
+        attempt["synth_ms"], attempt["gpu_ms"]
+    );
+    let status = daemon.get("/v1/status").expect(200).json();
+    let megabytes = |value: &Value| value.as_u64().unwrap_or(0) / (1 << 20);
+    let peaks: Vec<String> = daemon
+        .workers()
+        .iter()
+        .map(|worker| format!("{} MiB", peak(*worker)))
+        .collect();
+    let memory = format!(
+        "worker process at most {}, daemon at most {} MiB; granted at most {} MiB (ticket {} MiB, key {} MiB)",
+        peaks.join(", "),
+        peak(daemon.pid()),
+        megabytes(&status["memory"]["peak_reserved_bytes"]),
+        megabytes(&last["ticket_bytes"]),
+        megabytes(&status["memory"]["keys"][0]["bytes"]),
+    );
+    (times.best(), stages, memory)
+}
+
+/// The most memory that a process had, in MiB, mapped files included.
+fn peak(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok())
+        .unwrap_or(0)
+        / 1024
+}
