@@ -9,6 +9,7 @@ use serde_json::Value;
 use ureq::http::{Method, Request, Response};
 use ureq::{Agent, AsSendBody, Body};
 
+pub(crate) use jobs::pause;
 pub use jobs::{Ended, is_ended};
 
 /// The largest JSON answer that is read: a status of many jobs has some megabytes.

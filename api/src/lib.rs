@@ -3,10 +3,11 @@
 //! [`run`] is the whole program. It looks at its arguments: `worker` makes the process a worker of a running daemon,
 //! `serve` a daemon, and everything else is a command of somebody at a terminal.
 
-pub mod cli;
+mod cli;
 pub mod client;
 pub mod config;
 pub mod daemon;
+mod demo;
 mod http;
 pub mod options;
 mod render;

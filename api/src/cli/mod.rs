@@ -3,22 +3,23 @@
 mod cancel;
 mod circuit;
 mod data;
+mod demo;
 mod events;
-mod exit;
-mod files;
+pub(crate) mod exit;
+pub(crate) mod files;
 mod fsck;
-mod groth16;
+pub(crate) mod groth16;
 mod history;
 mod ls;
 mod migrate;
-mod out;
-mod proof;
+pub(crate) mod out;
+pub(crate) mod proof;
 mod prove;
 mod r1cs;
 mod retry;
 mod serve;
-mod server;
-mod show;
+pub(crate) mod server;
+pub(crate) mod show;
 mod status;
 mod submit;
 mod verify;
@@ -30,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-pub use exit::{CliError, Exit};
+use exit::Exit;
 use out::Out;
 
 use crate::options::Options;
@@ -54,6 +55,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// See it all in two minutes: prove, kill -9, resume, verify
+    Demo(demo::Demo),
     /// Run the daemon on a data directory
     Serve(serve::Serve),
     /// Prove one input with the daemon and write proof.json and public.json
@@ -118,6 +121,7 @@ pub(crate) fn run(options: Options) -> ExitCode {
     let out = Out::new(cli.json);
     let ended = match cli.command {
         Command::Serve(command) => return serve::run(command, &options, &out),
+        Command::Demo(command) => demo::run(&command, &out),
         Command::Prove(command) => prove::run(&command, &out),
         Command::Submit(command) => submit::run(&command, &out),
         Command::Wait(command) => wait::run(&command, &out),

@@ -95,7 +95,7 @@ fn passes(error: &ClientError) -> bool {
 }
 
 /// Nothing tells a client that a daemon was started again, so it asks from time to time.
-fn pause(time: Duration) {
+pub(crate) fn pause(time: Duration) {
     let (_keep, receive) = channel::<()>();
     let _ = receive.recv_timeout(time);
 }

@@ -14,7 +14,7 @@ use proofkeep_engine::standalone::{Local, Proved};
 use proofkeep_formats::json::public_to_json;
 use serde_json::json;
 
-pub use setup::{Setup, run as setup};
+pub use setup::{Setup, make, run as setup};
 pub use verify::verify_files;
 
 use super::exit::{CliError, Exit};
