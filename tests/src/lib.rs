@@ -2,5 +2,7 @@
 
 pub mod fixtures;
 pub mod harness;
+pub mod kill;
+pub mod ledger;
 pub mod powercut;
 pub mod shim;

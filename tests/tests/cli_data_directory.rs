@@ -1,0 +1,78 @@
+//! The commands on a data directory that no daemon uses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod cli_support;
+
+use cli_support::Desk;
+use proofkeep_tests::harness::Daemon;
+use serde_json::Value;
+
+#[test]
+fn history_and_fsck_tell_what_a_killed_daemon_left_and_a_running_one_has_the_directory() {
+    let desk = Desk::new();
+    let daemon = Daemon::start(&desk.path().join("data"), &[]);
+    desk.take("multiplier", &["circuit.zkey", "circuit.wasm", "input.json"]);
+    desk.ask(&daemon, "circuit add m --zkey circuit.zkey --wasm circuit.wasm")
+        .expect(0);
+    let id = desk
+        .ask(&daemon, "submit m --input input.json --wait")
+        .expect(0)
+        .stdout
+        .trim()
+        .to_owned();
+
+    for command in ["history", "fsck", "migrate"] {
+        let ran = desk.run(&format!("{command} --data-dir data")).expect(1);
+        let pid = format!("pid {}", daemon.pid());
+        assert!(
+            ran.stderr.contains(&pid) && ran.stderr.contains("data-dir-in-use"),
+            "{command}: {}",
+            ran.stderr
+        );
+    }
+    daemon.kill();
+
+    let report = desk.run("fsck --data-dir data --json").expect(0).json();
+    assert_eq!(report["clean"], true, "{report}");
+    assert!(report["checked"]["objects"].as_u64().unwrap() > 0, "{report}");
+    let ran = desk.run("history --data-dir data --events --json").expect(0);
+    let lines: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let boot = lines.iter().find(|line| !line["boot"].is_null()).unwrap();
+    assert_eq!(boot["boot"]["number"], 1);
+    let job = lines.iter().find(|line| !line["job"].is_null()).unwrap();
+    assert_eq!(job["job"]["id"], id.as_str());
+    assert_eq!(job["job"]["partitions"][0]["state"], "proved");
+    assert!(lines.iter().any(|line| line["event"]["event"] == "proof_stored"));
+    let text = desk
+        .run(&format!("history --data-dir data --job {id}"))
+        .expect(0)
+        .stdout;
+    assert!(
+        text.contains("succeeded") && text.contains("proof_stored"),
+        "{text}"
+    );
+
+    let migrated = desk.run("migrate --data-dir data --json").expect(0).json();
+    assert_eq!(migrated["to"], 2);
+    desk.run("fsck --data-dir data").expect(0);
+    assert!(
+        Daemon::start(&desk.path().join("data"), &[])
+            .terminate()
+            .success()
+    );
+}
+
+#[test]
+fn a_directory_that_holds_no_data_is_not_made_into_one() {
+    let desk = Desk::new();
+    for command in ["history", "fsck", "migrate"] {
+        let ran = desk.run(&format!("{command} --data-dir nothing")).expect(1);
+        assert!(ran.stderr.contains("nothing"), "{command}: {}", ran.stderr);
+        assert!(!desk.path().join("nothing").exists(), "{command}");
+    }
+}
