@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,7 +69,11 @@ pub(crate) fn kill_leftovers(data: &Path) -> Result<(), RecoverError> {
         let path = path.to_path_buf();
         move |source| RecoverError::Io { doing, path, source }
     };
-    fs::create_dir_all(&run).map_err(failed("making", &run))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&run)
+        .map_err(failed("making", &run))?;
     for entry in fs::read_dir(&run).map_err(failed("reading", &run))? {
         let path = entry.map_err(failed("reading", &run))?.path();
         if path.extension().is_some_and(|extension| extension == "lock") {

@@ -402,6 +402,7 @@ impl Loop {
             self.fleet.join();
             return;
         };
+        let mut waiting = vec![done];
         self.window.stopping.store(true, Ordering::Release);
         self.stop_checks.store(true, Ordering::Release);
         let deadline = Instant::now() + grace;
@@ -424,16 +425,21 @@ impl Loop {
             tokio::select! {
                 () = core.bell.notified() => {}
                 _ = tick.tick() => {}
-                order = self.orders.recv() => if !matches!(order, Some(Order::Shutdown { .. })) {
-                    self.fleet.kill_all();
-                    killed = true;
+                order = self.orders.recv() => match order {
+                    Some(Order::Shutdown { done, .. }) => waiting.push(done),
+                    _ => {
+                        self.fleet.kill_all();
+                        killed = true;
+                    }
                 }
             }
         }
         self.fleet.join();
         self.tell("the end of the boot", Command::BootClose).await;
         self.core.handle.stop();
-        // Nobody may wait any more; the store is closed all the same.
-        let _ = done.send(());
+        for done in waiting {
+            // Nobody may wait any more; the store is closed all the same.
+            let _ = done.send(());
+        }
     }
 }

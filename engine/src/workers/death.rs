@@ -50,7 +50,8 @@ pub fn judge(status: ExitStatus, known: Circumstances) -> Death {
             own_fault: false,
         };
     }
-    if known.killed {
+    // One that was dead already when we killed it died of something else.
+    if known.killed && status.signal() == Some(libc::SIGKILL) {
         return interrupted("proofkeep killed the worker process".to_owned(), false);
     }
     if let Some(code) = status.code() {
@@ -137,7 +138,7 @@ mod tests {
         };
         for own in [libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL] {
             assert_eq!(outcome(signal(own), nothing), (Interrupted, true));
-            assert_eq!(outcome(signal(own), killed), (Interrupted, false));
+            assert_eq!(outcome(signal(own), killed), (Interrupted, true));
         }
         assert_eq!(outcome(exit(1), nothing), (Interrupted, true));
         assert_eq!(outcome(exit(71), nothing), (OutOfMemory, false));

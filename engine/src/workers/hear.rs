@@ -4,6 +4,7 @@
 
 mod import;
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,11 +15,13 @@ use proofkeep_store::ids::{Digest, Millis, Token};
 use proofkeep_store::machine::{Command, ProofStored, SynthEnd};
 use proofkeep_store::records::{AttemptRef, Failure, FailureClass};
 
+use tokio::sync::oneshot::{self, error::TryRecvError};
+
 use super::death::{Circumstances, judge};
 use super::held::{HeldStage, Made, Task};
 use super::process::{Process, Started};
 use crate::budget::OomCounter;
-use crate::protocol::{self, BUILD, FromWorker, ToWorker, WireFailure, WirePiece, Work};
+use crate::protocol::{self, BUILD, FrameError, FromWorker, ToWorker, WireFailure, WirePiece, Work};
 use crate::schedule::ticket_of;
 use crate::shared::Core;
 
@@ -42,13 +45,15 @@ pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &Oo
         core,
         process: &process,
         welcome,
+        posted: RefCell::default(),
     };
     // A panic here is a fault of ours; the process must end all the same, or its leases would never.
     let read = catch_unwind(AssertUnwindSafe(|| {
         loop {
             match protocol::read::<FromWorker>(&mut words) {
                 Ok(Some(word)) => reader.hear(word),
-                Ok(None) => return,
+                // A process that dies with words unread resets the socket; what it died of is said by its status.
+                Ok(None) | Err(FrameError::Io(_) | FrameError::Truncated) => return,
                 Err(error) => {
                     tracing::warn!(process = %process.id, "a worker process can't be understood: {error}");
                     process.kill(None);
@@ -136,14 +141,19 @@ impl Drop for Gone<'_> {
     }
 }
 
+type Answer = oneshot::Receiver<Result<proofkeep_store::Committed, CommitError>>;
+
 struct Reader<'a> {
     core: &'a Core,
     process: &'a Arc<Process>,
     welcome: ToWorker,
+    /// Answers that nobody read yet.
+    posted: RefCell<Vec<(&'static str, Answer)>>,
 }
 
 impl Reader<'_> {
     fn hear(&self, word: FromWorker) {
+        self.settle();
         let now = Instant::now();
         match word {
             FromWorker::Hello {
@@ -288,21 +298,18 @@ impl Reader<'_> {
             pieces,
         };
         self.process.useful.store(true, Ordering::Relaxed);
-        self.note("a checkpoint", self.core.commit(command));
+        self.post("a checkpoint", command);
     }
 
     fn released(&self, token: Token, gpu_ms: u64, reused: Vec<String>, saved_ms: u64) {
         self.process.held.lock().finish(token, Instant::now());
-        self.note(
-            "the end of device work",
-            self.core.commit(Command::GpuEnd {
-                token,
-                gpu_ms,
-                reused,
-                saved_ms,
-            }),
-        );
-        self.core.bell.notify_one();
+        let ended = Command::GpuEnd {
+            token,
+            gpu_ms,
+            reused,
+            saved_ms,
+        };
+        self.post("the end of device work", ended);
     }
 
     fn proof(&self, token: Token, bytes: Vec<u8>, peak_bytes: Option<u64>) {
@@ -399,6 +406,29 @@ impl Reader<'_> {
 
     fn peak(&self) -> Option<u64> {
         Some(self.process.peak.load(Ordering::Relaxed)).filter(|peak| *peak > 0)
+    }
+
+    /// Sends a command whose answer nothing waits for, so that the next word is heard meanwhile. Commands are carried
+    /// out in the order in which they were sent.
+    fn post(&self, what: &'static str, command: Command) {
+        match self.core.handle.send(command) {
+            Ok(answer) => self.posted.borrow_mut().push((what, answer)),
+            Err(error) => self.note(what, Err(error)),
+        }
+    }
+
+    /// Reads the answers to what was posted, as far as there are some.
+    fn settle(&self) {
+        self.posted
+            .borrow_mut()
+            .retain_mut(|(what, answer)| match answer.try_recv() {
+                Ok(outcome) => {
+                    self.note(what, outcome);
+                    false
+                }
+                Err(TryRecvError::Empty) => true,
+                Err(TryRecvError::Closed) => false,
+            });
     }
 
     /// A word that could not be stored leaves its attempt open; the run loop finds it and ends the process.

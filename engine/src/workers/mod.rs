@@ -34,6 +34,8 @@ use crate::shared::Core;
 const HELLO: Duration = Duration::from_secs(30);
 /// A process whose socket is closed must be gone within this.
 const CLOSED: Duration = Duration::from_secs(5);
+/// An attempt that is open in the store and unknown to its process is ended after this.
+const ORPHANED: Duration = Duration::from_secs(10);
 /// A process that ran for this long, or that finished something, starts the back-off anew.
 const GOOD_RUN: Duration = Duration::from_secs(60);
 /// The longest back-off between two starts.
@@ -292,14 +294,22 @@ impl Fleet {
             let Some(process) = self.process(open.process).filter(|process| process.is_up()) else {
                 continue;
             };
-            if process.held.lock().attempt(open.attempt).is_none() {
+            // Between a word and its commit the two differ for a moment.
+            let known = {
+                let held = process.held.lock();
+                match open.token {
+                    Some(token) => held.task(token).is_some(),
+                    None => held.attempt(open.attempt).is_some(),
+                }
+            };
+            if !known {
                 let known = self
                     .orphans
                     .iter()
                     .find(|(id, attempt, _)| *id == process.id && *attempt == open.attempt);
                 let since = known.map_or(now, |(_, _, since)| *since);
                 orphans.push((process.id, open.attempt, since));
-                if now.duration_since(since) > CLOSED {
+                if now.duration_since(since) > ORPHANED {
                     tracing::error!(process = %process.id, "an attempt is open that its process doesn't have; it is killed");
                     process.kill(None);
                 }

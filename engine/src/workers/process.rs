@@ -148,7 +148,8 @@ pub(crate) fn start(spawner: &Spawner, id: ProcessId, device: &str, data: &Path)
             for word in words_out {
                 let sent = protocol::write(&mut writer, &word);
                 if sent.is_err() || writer.flush().is_err() {
-                    // Its reader sees the end.
+                    // Its reader sees the end, and the process is ended if it isn't gone by itself.
+                    let _ = writer.shutdown(std::net::Shutdown::Both);
                     return;
                 }
             }

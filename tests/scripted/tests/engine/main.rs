@@ -54,6 +54,10 @@ fn run(args: &[String]) -> ExitCode {
         .into_iter()
         .filter(|(name, _)| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str())))
         .collect();
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_env("PROOFKEEP_LOG"))
+        .with_writer(std::io::stderr)
+        .init();
     println!("\nrunning {} tests", chosen.len());
     let mut failed = Vec::new();
     for (name, test) in &chosen {

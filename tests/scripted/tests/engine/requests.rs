@@ -23,20 +23,11 @@ pub const TESTS: &[Test] = &[
 fn the_same_key_names_the_same_job() {
     let world = World::new();
     let body = world.body(&json!([{"salt": 1}]));
-    let answers: Vec<_> = world.runtime.block_on(async {
-        let mut calls = Vec::new();
-        for _ in 0..100 {
-            let asker = proofkeep_engine::request::Asker {
-                actor: "test".to_owned(),
-                idempotency_key: Some("one".to_owned()),
-            };
-            calls.push(world.engine().submit(body.to_string().into_bytes(), asker));
-        }
-        let mut answers = Vec::new();
-        for call in calls {
-            answers.push(call.await.unwrap());
-        }
-        answers
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..100)
+            .map(|_| scope.spawn(|| world.try_submit(&body, Some("one")).unwrap()))
+            .collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
     });
     assert!(answers.iter().all(|answer| answer.id == answers[0].id));
     assert_eq!(
