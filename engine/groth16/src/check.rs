@@ -12,7 +12,7 @@ use crate::curve::{Curve, G1, G2, read_point};
 use crate::matrices::{Matrices, MatrixError, Mismatch};
 use crate::quotient::on_threads;
 use crate::verify::product_is_one;
-use crate::vk::{VerifyingKey, VkError, check_point};
+use crate::vk::{UnfinishedSetup, VerifyingKey, VkError, check_point};
 
 /// Points checked between two calls of the progress callback: about a fifth of a second of one thread.
 const SLICE: u64 = 4096;
@@ -145,11 +145,23 @@ pub fn point_count(zkey: &Zkey<'_>) -> u64 {
 
 /// Checks the header's points and IC: on the curve, in the subgroup, not the identity, β and δ the same in both groups,
 /// γ₂ ≠ δ₂. Takes a few milliseconds and one more for every twenty public signals.
+///
+/// # Errors
+/// [`CheckError::VerifyingKey`] or [`CheckError::Unequal`].
 pub fn check_vk(zkey: &Zkey<'_>) -> Result<VerifyingKey, CheckError> {
-    if zkey.is_unfinished() {
+    check_vk_with(zkey, UnfinishedSetup::Refuse)
+}
+
+/// [`check_vk`], with a word on unfinished setups.
+///
+/// # Errors
+/// As there.
+pub fn check_vk_with(zkey: &Zkey<'_>, unfinished: UnfinishedSetup) -> Result<VerifyingKey, CheckError> {
+    // Said before any point is looked at, which takes time.
+    if zkey.is_unfinished() && unfinished == UnfinishedSetup::Refuse {
         return Err(VkError::SetupUnfinished.into());
     }
-    let vk = VerifyingKey::from_zkey(zkey)?;
+    let vk = VerifyingKey::from_zkey_with(zkey, unfinished)?;
     let (beta1, delta1) = (read_point::<G1>(zkey.beta1), read_point::<G1>(zkey.delta1));
     check_point::<G1>(&beta1, || "β₁".to_owned())?;
     check_point::<G1>(&delta1, || "δ₁".to_owned())?;

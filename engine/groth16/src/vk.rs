@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::curve::{Curve, G1, G2, read_point};
 
-/// A verifying key whose points are all on the curve, in the subgroup, and none the identity, with γ₂ ≠ δ₂.
+/// A verifying key whose points are all on the curve, in the subgroup, and none the identity. γ₂ ≠ δ₂, unless whoever
+/// read it accepted an unfinished setup in so many words.
 #[derive(Clone, PartialEq)]
 pub struct VerifyingKey {
     pub(crate) alpha1: blst_p1_affine,
@@ -24,6 +25,27 @@ impl fmt::Debug for VerifyingKey {
         f.debug_struct("VerifyingKey")
             .field("public", &self.public())
             .finish_non_exhaustive()
+    }
+}
+
+/// What becomes of a key with γ₂ = δ₂: nobody has contributed to its setup, and anyone can forge proofs under it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnfinishedSetup {
+    /// It is an error, [`VkError::SetupUnfinished`].
+    #[default]
+    Refuse,
+    /// It is taken like any other. Its proofs prove nothing to anybody: for tests of what comes before the ceremony.
+    Accept,
+}
+
+impl UnfinishedSetup {
+    /// Accepts such keys if `allowed`.
+    pub fn accept_if(allowed: bool) -> Self {
+        if allowed {
+            UnfinishedSetup::Accept
+        } else {
+            UnfinishedSetup::Refuse
+        }
     }
 }
 
@@ -129,7 +151,7 @@ impl Reader<'_> {
 
 impl VerifyingKey {
     /// Checks every point; see [`VerifyingKey`] for what is promised afterwards.
-    pub(crate) fn validated(self) -> Result<Self, VkError> {
+    pub(crate) fn validated(self, unfinished: UnfinishedSetup) -> Result<Self, VkError> {
         check_point::<G1>(&self.alpha1, || "α₁".to_owned())?;
         check_point::<G2>(&self.beta2, || "β₂".to_owned())?;
         check_point::<G2>(&self.gamma2, || "γ₂".to_owned())?;
@@ -137,14 +159,30 @@ impl VerifyingKey {
         for (index, point) in self.ic.iter().enumerate() {
             check_point::<G1>(point, || format!("IC[{index}]"))?;
         }
-        if self.gamma2 == self.delta2 {
+        if self.is_unfinished() && unfinished == UnfinishedSetup::Refuse {
             return Err(VkError::SetupUnfinished);
         }
         Ok(self)
     }
 
+    /// Whether γ₂ = δ₂: only where [`UnfinishedSetup::Accept`] was asked for.
+    pub fn is_unfinished(&self) -> bool {
+        self.gamma2 == self.delta2
+    }
+
     /// The verifying key within a proving key file.
+    ///
+    /// # Errors
+    /// A point that isn't one, or an unfinished setup.
     pub fn from_zkey(zkey: &Zkey<'_>) -> Result<Self, VkError> {
+        Self::from_zkey_with(zkey, UnfinishedSetup::Refuse)
+    }
+
+    /// [`VerifyingKey::from_zkey`], with a word on unfinished setups.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_zkey_with(zkey: &Zkey<'_>, unfinished: UnfinishedSetup) -> Result<Self, VkError> {
         VerifyingKey {
             alpha1: read_point::<G1>(zkey.alpha1),
             beta2: read_point::<G2>(zkey.beta2),
@@ -156,15 +194,26 @@ impl VerifyingKey {
                 .map(read_point::<G1>)
                 .collect(),
         }
-        .validated()
+        .validated(unfinished)
     }
 
     /// From snarkjs's `verification_key.json`.
+    ///
+    /// # Errors
+    /// A point that isn't one, or an unfinished setup.
     pub fn from_json(json: &VkJson) -> Result<Self, VkError> {
+        Self::from_json_with(json, UnfinishedSetup::Refuse)
+    }
+
+    /// [`VerifyingKey::from_json`], with a word on unfinished setups.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_json_with(json: &VkJson, unfinished: UnfinishedSetup) -> Result<Self, VkError> {
         let mut bytes = [&json.alpha1[..], &json.beta2, &json.gamma2, &json.delta2].concat();
         bytes.extend_from_slice(&(json.ic.len() as u32).to_be_bytes());
         bytes.extend_from_slice(json.ic.as_flattened());
-        Self::from_bytes(&bytes, Encoding::Uncompressed)
+        Self::read(&bytes, Encoding::Uncompressed, unfinished)
     }
 
     /// As snarkjs's `verification_key.json`.
@@ -180,7 +229,14 @@ impl VerifyingKey {
     }
 
     /// Reads `α₁ ‖ β₂ ‖ γ₂ ‖ δ₂ ‖ count ‖ IC`, the count of IC in four bytes, big-endian, all points in one encoding.
+    ///
+    /// # Errors
+    /// Too few or too many bytes, a point that isn't one, or an unfinished setup.
     pub fn from_bytes(bytes: &[u8], encoding: Encoding) -> Result<Self, VkError> {
+        Self::read(bytes, encoding, UnfinishedSetup::Refuse)
+    }
+
+    fn read(bytes: &[u8], encoding: Encoding, unfinished: UnfinishedSetup) -> Result<Self, VkError> {
         let mut reader = Reader {
             bytes,
             offset: 0,
@@ -197,7 +253,7 @@ impl VerifyingKey {
             delta2,
             ic,
         }
-        .validated()
+        .validated(unfinished)
     }
 
     /// Writes what [`VerifyingKey::from_bytes`] reads.
@@ -234,7 +290,7 @@ impl VerifyingKey {
             delta2,
             ic,
         }
-        .validated()
+        .validated(UnfinishedSetup::Refuse)
     }
 
     /// How many public signals a proof has.

@@ -12,14 +12,16 @@ use proofkeep_formats::json::{ProofJson, VkJson, public_from_json};
 use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::wtns;
 use proofkeep_formats::zkey::Zkey;
-use proofkeep_groth16::check::{CheckError, PointFault, check_circuit, check_points, check_vk, point_count};
+use proofkeep_groth16::check::{
+    CheckError, PointFault, check_circuit, check_points, check_vk, check_vk_with, point_count,
+};
 use proofkeep_groth16::key::{KeyError, ProvingKey};
 use proofkeep_groth16::matrices::{Matrices, Mismatch};
 use proofkeep_groth16::proof::{Proof, ProofError};
 use proofkeep_groth16::setup::{SetupError, insecure_setup};
 use proofkeep_groth16::stages::Prover;
 use proofkeep_groth16::verify::{VerifyError, verify};
-use proofkeep_groth16::vk::{Encoding, VerifyingKey, VkError};
+use proofkeep_groth16::vk::{Encoding, UnfinishedSetup, VerifyingKey, VkError};
 use proofkeep_groth16::witness::{Witness, WitnessError};
 
 /// The circuits whose keys come from snarkjs's own ceremony: domains 2^2, 2^10 and one that is exactly full.
@@ -189,6 +191,48 @@ fn an_unfinished_setup_is_refused() {
     assert_eq!(error.code(), "setup-unfinished");
     let error = ProvingKey::from_zkey(key_bytes(file), None).unwrap_err();
     assert!(matches!(error, KeyError::VerifyingKey(VkError::SetupUnfinished)));
+}
+
+#[test]
+fn a_key_before_its_ceremony_is_used_only_where_it_is_asked_for() {
+    let file: &[u8] = include_bytes!("fixtures/multiplier_0000.zkey");
+    let zkey = Zkey::parse(file).unwrap();
+    let refused = VkError::SetupUnfinished;
+    assert!(zkey.is_unfinished());
+    assert_eq!(VerifyingKey::from_zkey(&zkey), Err(refused.clone()));
+    assert!(check_vk(&zkey).is_err() && check_vk_with(&zkey, UnfinishedSetup::default()).is_err());
+    assert!(ProvingKey::from_zkey(key_bytes(file.to_vec()), None).is_err());
+
+    let vk = check_vk_with(&zkey, UnfinishedSetup::Accept).unwrap();
+    assert!(vk.is_unfinished());
+    let matrices = Arc::new(compile(&fixture("multiplier", "circuit.r1cs")));
+    check_circuit(&zkey, &matrices).unwrap();
+    check_points(&zkey, 0, &backend(1), &mut go_on).unwrap();
+    let bytes = key_bytes(file.to_vec());
+    let key = ProvingKey::from_zkey_with(bytes, Some(matrices), UnfinishedSetup::Accept).unwrap();
+    let wtns = fixture("multiplier", "witness.wtns");
+    prove(&key, &Witness::from(wtns::Witness::parse(&wtns).unwrap()));
+
+    let json = vk.to_json();
+    assert_eq!(VerifyingKey::from_json(&json), Err(refused.clone()));
+    assert_eq!(
+        VerifyingKey::from_json_with(&json, UnfinishedSetup::Accept),
+        Ok(vk.clone())
+    );
+    for encoding in [Encoding::Compressed, Encoding::Uncompressed] {
+        assert_eq!(
+            VerifyingKey::from_bytes(&vk.to_bytes(encoding), encoding),
+            Err(refused.clone())
+        );
+    }
+    // Accepting it accepts nothing else.
+    let mut other = json;
+    other.gamma2[191] ^= 1;
+    other.delta2[191] ^= 1;
+    assert!(matches!(
+        VerifyingKey::from_json_with(&other, UnfinishedSetup::Accept),
+        Err(VkError::NotOnCurve { .. })
+    ));
 }
 
 #[test]

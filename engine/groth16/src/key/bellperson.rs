@@ -12,7 +12,7 @@ use crate::domain::Domain;
 use crate::field::Root;
 use crate::matrices::{Matrices, MatrixError};
 use crate::quotient::HBasis;
-use crate::vk::VerifyingKey;
+use crate::vk::{UnfinishedSetup, VerifyingKey};
 
 fn g1(points: &[G1Affine]) -> Vec<blst_p1_affine> {
     points.iter().map(|point| *point.as_ref()).collect()
@@ -60,7 +60,7 @@ impl ProvingKey {
             delta2: *vk.delta_g2.as_ref(),
             ic: g1(&vk.ic),
         }
-        .validated()?;
+        .validated(UnfinishedSetup::Refuse)?;
         let (all, public) = (matrices.wires() as usize, matrices.public() as usize);
         expect("in IC", public + 1, vk.ic.len())?;
         expect("in H", domain.size() - 1, parameters.h.len())?;

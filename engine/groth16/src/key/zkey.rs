@@ -12,7 +12,7 @@ use crate::domain::Domain;
 use crate::field::Root;
 use crate::matrices::{Matrices, MatrixError};
 use crate::quotient::HBasis;
-use crate::vk::{VerifyingKey, check_point};
+use crate::vk::{UnfinishedSetup, VerifyingKey, check_point};
 
 impl ProvingKey {
     /// Makes a key from the bytes of a `.zkey`, mapped or in memory, and the matrices that were compiled when it was
@@ -20,10 +20,25 @@ impl ProvingKey {
     ///
     /// The verifying key is checked. The other points are not, since that takes minutes for a large key: check them once
     /// with [`crate::check::check_points`], and the matrices with [`crate::check::check_circuit`].
+    ///
+    /// # Errors
+    /// A file that is broken, belongs to another circuit than the matrices, or comes from an unfinished setup.
     pub fn from_zkey(bytes: KeyBytes, matrices: Option<Arc<Matrices>>) -> Result<Self, KeyError> {
+        Self::from_zkey_with(bytes, matrices, UnfinishedSetup::Refuse)
+    }
+
+    /// [`ProvingKey::from_zkey`], with a word on unfinished setups.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_zkey_with(
+        bytes: KeyBytes,
+        matrices: Option<Arc<Matrices>>,
+        unfinished: UnfinishedSetup,
+    ) -> Result<Self, KeyError> {
         let file = (*bytes).as_ref();
         let zkey = Zkey::parse(file)?;
-        let vk = VerifyingKey::from_zkey(&zkey)?;
+        let vk = VerifyingKey::from_zkey_with(&zkey, unfinished)?;
         let matrices = match matrices {
             Some(matrices) => matrices,
             None => Arc::new(Matrices::from_zkey(&zkey)?),
