@@ -67,14 +67,20 @@ pub fn run(command: &Proof, out: &Out) -> Result<Exit, CliError> {
         .partition
         .map_or_else(String::new, |index| format!("/partitions/{index}"));
     let path = format!("/v1/jobs/{}{of}/{what}?format={format}", escape(&command.job));
+    let bytes = client.get_bytes(&path)?;
     if matches!(command.format, Format::Bytes | Format::Uncompressed) {
-        out.bytes(&client.get_bytes(&path)?);
-    } else {
-        let value = client.get(&path, &[])?.body;
-        out.data(&value, || {
-            value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned)
-        });
+        out.bytes(&bytes);
+        return Ok(Exit::Done);
     }
+    // The hexadecimal of one proof is plain text, everything else is JSON.
+    let plain = || Value::String(String::from_utf8_lossy(&bytes).trim().to_owned());
+    let value = match bytes.first() {
+        Some(b'[' | b'{') => serde_json::from_slice(&bytes).unwrap_or_else(|_| plain()),
+        _ => plain(),
+    };
+    out.data(&value, || {
+        value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned)
+    });
     Ok(Exit::Done)
 }
 

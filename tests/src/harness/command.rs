@@ -22,7 +22,6 @@ impl Ran {
     ///
     /// # Panics
     /// If it didn't, with what it wrote.
-    #[must_use]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(
             self.code, code,

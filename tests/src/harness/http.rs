@@ -56,7 +56,6 @@ impl Answer {
     ///
     /// # Panics
     /// If it hasn't, showing the body.
-    #[must_use]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.text());
         self

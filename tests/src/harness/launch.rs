@@ -31,7 +31,7 @@ pub struct NotStarted {
 }
 
 impl Launch {
-    /// The released binary on a data directory, on a port that the system picks.
+    /// The released binary on a data directory, on a port that the system picks unless the arguments name one.
     #[must_use]
     pub fn new(data: &Path) -> Self {
         Self::of(super::binary(), data)
@@ -96,10 +96,11 @@ impl Launch {
     /// When it can't be started at all, or says nothing.
     pub fn try_start(self) -> Result<Daemon, NotStarted> {
         let mut command = Command::new(&self.binary);
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(&self.data)
-            .args(&self.arguments);
+        command.arg("serve").arg("--data-dir").arg(&self.data);
+        if !self.arguments.iter().any(|argument| argument == "--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        command.args(&self.arguments);
         // What the machine of a developer has set must not change a test.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PROOFKEEP_") {
