@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bellperson::groth16::{create_random_proof, generate_random_parameters};
 use blstrs::Bls12;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::chain::Chain;
 use crate::latency::statuses;
-use crate::times::Times;
+use crate::times::Cost;
 
 /// Measures it.
 pub fn run(log2: usize, rounds: usize) {
@@ -48,41 +47,42 @@ pub fn run(log2: usize, rounds: usize) {
     let (through, stages, memory) = through(&daemon, &submit, rounds);
     drop(daemon);
     let bellperson = bellperson(chain, rounds);
-    let seconds = |time: Duration| time.as_secs_f64();
-    println!("  the prover called directly        {:.3} s", seconds(direct));
-    println!(
-        "  through the daemon                {:.3} s, {:+.1} % ({stages})",
-        seconds(through),
-        (seconds(through) / seconds(direct) - 1.0) * 100.0
-    );
-    println!(
-        "  bellperson, peer                  {:.3} s, {:.2} times as long",
-        seconds(bellperson),
-        seconds(bellperson) / seconds(direct)
-    );
+    let (wall, processor) = direct.seconds();
+    println!("  the prover called directly   {wall:.3} s, processor {processor:.2} s");
+    for (name, cost, more) in [
+        ("through the daemon        ", through, &*stages),
+        (
+            "bellperson, peer          ",
+            bellperson,
+            "its witness is made within the call",
+        ),
+    ] {
+        let (its_wall, its_processor) = cost.seconds();
+        let (ratio, processor_ratio) = (
+            (its_wall / wall - 1.0) * 100.0,
+            (its_processor / processor - 1.0) * 100.0,
+        );
+        println!(
+            "  {name}   {its_wall:.3} s ({ratio:+.1} %), processor {its_processor:.2} s ({processor_ratio:+.1} %); {more}"
+        );
+    }
     println!("  memory: {memory}");
 }
 
-fn direct(zkey: &Path, r1cs: &Path, witness: &[u8], threads: usize, rounds: usize) -> Duration {
+fn direct(zkey: &Path, r1cs: &Path, witness: &[u8], threads: usize, rounds: usize) -> Cost {
     let local = Local::open(zkey, Some(r1cs), u32::try_from(threads).unwrap()).unwrap();
-    let mut times = Times::default();
-    for _ in 0..rounds {
-        times.time(|| local.prove(witness, &Unwatched)).unwrap();
-    }
-    times.best()
+    Cost::least(rounds, &[std::process::id()], || {
+        local.prove(witness, &Unwatched).unwrap();
+    })
 }
 
-/// bellperson makes its witness within the call; ours gets it as a file, which is what a user of circom has.
-fn bellperson(chain: Chain, rounds: usize) -> Duration {
+/// The same circuit on bellperson's own parameters.
+fn bellperson(chain: Chain, rounds: usize) -> Cost {
     let mut random = ChaCha20Rng::seed_from_u64(1);
     let parameters = generate_random_parameters::<Bls12, _, _>(chain.blank(), &mut random).unwrap();
-    let mut times = Times::default();
-    for _ in 0..rounds {
-        times
-            .time(|| create_random_proof(chain, &parameters, &mut random))
-            .unwrap();
-    }
-    times.best()
+    Cost::least(rounds, &[std::process::id()], || {
+        create_random_proof(chain, &parameters, &mut random).unwrap();
+    })
 }
 
 fn daemon(directory: &Path, witness: &[u8]) -> (Daemon, Value) {
@@ -110,12 +110,10 @@ fn prove(http: &Http, body: &Value) -> Value {
     job
 }
 
-fn through(daemon: &Daemon, submit: &Value, rounds: usize) -> (Duration, String, String) {
-    let mut times = Times::default();
+fn through(daemon: &Daemon, submit: &Value, rounds: usize) -> (Cost, String, String) {
     let mut last = Value::Null;
-    for _ in 0..rounds {
-        last = times.time(|| prove(daemon, submit));
-    }
+    let processes: Vec<u32> = daemon.workers().into_iter().chain([daemon.pid()]).collect();
+    let cost = Cost::least(rounds, &processes, || last = prove(daemon, submit));
     // Once more, with somebody who asks for the status all the time; its time doesn't count.
     let over = AtomicBool::new(false);
     let asked = std::thread::scope(|scope| {
@@ -145,7 +143,7 @@ fn through(daemon: &Daemon, submit: &Value, rounds: usize) -> (Duration, String,
         megabytes(&last["ticket_bytes"]),
         megabytes(&status["memory"]["keys"][0]["bytes"]),
     );
-    (times.best(), stages, memory)
+    (cost, stages, memory)
 }
 
 /// The most memory that a process had, in MiB, mapped files included.

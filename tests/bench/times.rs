@@ -22,11 +22,6 @@ impl Times {
         self
     }
 
-    /// The shortest.
-    pub fn best(&self) -> Duration {
-        self.0.iter().min().copied().unwrap_or_default()
-    }
-
     fn rank(&self, permille: usize) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -44,4 +39,59 @@ impl fmt::Display for Times {
             self.0.len()
         )
     }
+}
+
+/// What a proof takes: the clock's time, and the processor's, which other work on the machine changes less.
+#[derive(Clone, Copy)]
+pub struct Cost {
+    /// The clock's.
+    pub wall: Duration,
+    /// The processor's, all threads.
+    pub processor: Duration,
+}
+
+impl Cost {
+    /// The least of each over some rounds of work that these processes do.
+    pub fn least(rounds: usize, processes: &[u32], mut work: impl FnMut()) -> Self {
+        let all = || {
+            processes
+                .iter()
+                .map(|process| processor_time(*process))
+                .sum::<Duration>()
+        };
+        let one = |_| {
+            let (wall, processor) = (Instant::now(), all());
+            work();
+            Self {
+                wall: wall.elapsed(),
+                processor: all().saturating_sub(processor),
+            }
+        };
+        let least = |a: Self, b: Self| Self {
+            wall: a.wall.min(b.wall),
+            processor: a.processor.min(b.processor),
+        };
+        (0..rounds).map(one).reduce(least).unwrap()
+    }
+
+    /// Both, in seconds.
+    pub fn seconds(self) -> (f64, f64) {
+        (self.wall.as_secs_f64(), self.processor.as_secs_f64())
+    }
+}
+
+/// User and system time of a process so far; the kernel counts in hundredths of a second.
+fn processor_time(process: u32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name in parentheses may hold anything, so the fields are counted from its end.
+    let fields = text
+        .rsplit_once(')')
+        .map_or("", |(_, fields)| fields)
+        .split_whitespace();
+    let ticks: u64 = fields
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
+    Duration::from_millis(10 * ticks)
 }

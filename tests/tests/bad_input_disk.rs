@@ -1,6 +1,6 @@
 //! The disk fills up while somebody uploads: 507, nothing half is kept, and the daemon goes on when there is room again.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod bad_input_support;
 

@@ -1,7 +1,7 @@
 //! Files that are broken: each is refused with a code and a sentence that says what was expected and what was found, by
 //! HTTP and on the command line, and nothing of it stays.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod bad_input_support;
 

@@ -1,6 +1,6 @@
 //! Requests that can't be what somebody meant: each answer says what was expected, what was found and what to do.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod bad_input_support;
 

@@ -1,7 +1,7 @@
 //! Inputs that make no witness, and calculators that never end: the signal, the template and the limit are named, and no
 //! value is ever shown.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod bad_input_support;
 

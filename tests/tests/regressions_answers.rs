@@ -1,6 +1,6 @@
 //! Faults of other systems that show while somebody waits for an answer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod http_support;
 mod regressions_support;

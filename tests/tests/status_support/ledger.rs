@@ -130,6 +130,19 @@ impl World {
                     partition.state = "ready";
                 }
             }),
+            "verify_refused" => {
+                for index in list(event, "partitions") {
+                    let partition = self
+                        .partitions
+                        .get_mut(&(job.to_owned(), index.as_u64().unwrap()))
+                        .unwrap();
+                    assert_eq!(
+                        partition.state, "proved",
+                        "no such edge: {event} in {partition:?}"
+                    );
+                    partition.state = "failed";
+                }
+            }
             _ => {
                 if let Some(index) = event["partition"].as_u64() {
                     self.step(job, index, event);

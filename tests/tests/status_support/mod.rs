@@ -3,7 +3,7 @@
 //! [`snapshot`] holds one `/v1/status` against the invariants, [`cuzk`] holds `GET /status` against it, and [`ledger`]
 //! folds the journals of all jobs by itself and says what every snapshot should have shown.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 pub mod cuzk;
 pub mod ledger;

@@ -56,6 +56,11 @@ pub fn check(picture: &Value) {
         check_job(job);
     }
     check_workers(picture, &mut holders);
+    let memory = &picture["memory"];
+    assert!(
+        number(memory, "reserved_bytes") <= number(memory, "budget_bytes"),
+        "{memory}"
+    );
     for (stage, count) in stages {
         assert_eq!(number(&picture["stages"], stage), count, "{stage}: {picture}");
     }
