@@ -4,6 +4,9 @@
 
 mod http_support;
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use http_support::{JSON, Server, problem};
 
 #[test]
@@ -133,4 +136,47 @@ fn every_answer_says_that_it_may_not_be_kept() {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
     }
+}
+
+#[test]
+fn request_lines_of_every_shape_get_an_answer() {
+    let server = Server::start(&[]);
+    let status = |line: &str, headers: &str| -> u16 {
+        let mut stream = TcpStream::connect(server.url().trim_start_matches("http://")).unwrap();
+        let request = format!("{line} HTTP/1.1\r\n{headers}connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer
+            .strip_prefix("HTTP/1.1 ")
+            .and_then(|rest| rest.split(' ').next());
+        status
+            .unwrap_or_else(|| panic!("{line}: {answer:?}"))
+            .parse()
+            .unwrap()
+    };
+    let host = "host: localhost\r\n";
+    assert_eq!(status("GET /livez", host), 200);
+    assert_eq!(status("GET http://localhost/livez", host), 200);
+    assert_eq!(
+        status("GET http://evil.example/livez", "host: evil.example\r\n"),
+        421
+    );
+    assert_eq!(status("GET http://evil.example/livez", host), 421);
+    assert_eq!(status("GET /livez", ""), 421);
+    assert_eq!(
+        status("GET /livez", "host: localhost\r\nhost: evil.example\r\n"),
+        421
+    );
+    for line in [
+        "CONNECT localhost",
+        "GET localhost",
+        "GET http://localhost",
+        "OPTIONS *",
+        "GET /v1/../livez",
+    ] {
+        assert_eq!(status(line, host), 404, "{line}");
+    }
+    assert_eq!(status("GET ?x", host), 400);
+    assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
 }

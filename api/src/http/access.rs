@@ -7,7 +7,7 @@
 //! * A body needs its media type, and none of those that a form can send: 415. Resources see to that.
 
 use proofkeep_engine::problem::Problem;
-use warp::http::header::ORIGIN;
+use warp::http::header::{HOST, ORIGIN};
 use warp::http::uri::Authority;
 use warp::http::{HeaderMap, Method};
 
@@ -32,8 +32,10 @@ impl Access {
         host: Option<&Authority>,
         headers: &HeaderMap,
     ) -> Result<(), Problem> {
-        let Some(host) = host else {
-            return Err(misdirected("expected a Host header, found none"));
+        let Some(host) = host.filter(|_| headers.get_all(HOST).iter().count() <= 1) else {
+            return Err(misdirected(
+                "expected one Host header with a name, found none or several",
+            ));
         };
         if !self.is_ours(host) {
             let detail = format!(

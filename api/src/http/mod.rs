@@ -38,6 +38,7 @@ use proofkeep_engine::problem::Problem;
 use proofkeep_engine::service::Engine;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use warp::filters::path::FullPath;
 use warp::http::Method;
 use warp::http::uri::Authority;
 use warp::{Filter, Rejection};
@@ -107,20 +108,20 @@ impl Server {
             .or(warp::any().map(|| None))
             .unify();
         let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+        // A request line without a path (`CONNECT host:80`) makes warp's `full` panic; `end` takes it first.
+        let root = warp::path::end().map(|| "/".to_owned());
+        let path = root
+            .or(warp::path::full().map(|path: FullPath| path.as_str().to_owned()))
+            .unify();
         let everything = warp::method()
-            .and(warp::path::full())
+            .and(path)
             .and(query)
             .and(warp::header::headers_cloned())
             .and(host)
             .and(body)
             .then(
-                move |method: Method,
-                      path: warp::path::FullPath,
-                      query,
-                      headers,
-                      host: Option<Option<Authority>>,
-                      body| {
-                    let request = Request::new(method, path.as_str().to_owned(), query, headers, body);
+                move |method: Method, path: String, query, headers, host: Option<Option<Authority>>, body| {
+                    let request = Request::new(method, path, query, headers, body);
                     server.clone().answer(request, host.flatten())
                 },
             )

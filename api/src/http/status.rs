@@ -204,3 +204,59 @@ fn resident_bytes() -> u64 {
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kib.map_or(0, |kib| kib * 1024)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::mpsc::channel;
+
+    use proofkeep_engine::kinds::Kinds;
+    use proofkeep_engine::service::EngineConfig;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::http::Settings;
+
+    /// R16: who holds the store's lock holds up no status page.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn r16_while_the_store_is_busy_the_last_picture_is_served_with_its_age() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = EngineConfig::new(directory.path().join("data"), Kinds::none());
+        let engine = tokio::task::spawn_blocking(|| Engine::start(config).unwrap())
+            .await
+            .unwrap();
+        let settings = Settings {
+            allowed_hosts: Vec::new(),
+            max_upload: 0,
+            test_build: true,
+        };
+        let context = Context {
+            engine: Arc::new(engine),
+            settings: Arc::new(settings),
+            last_status: Arc::default(),
+            stopping: watch::channel(false).1,
+        };
+        let (first, stale) = picture(&context).await.unwrap();
+        assert_eq!(stale, None);
+
+        let (held, is_held) = channel();
+        let (release, released) = channel::<()>();
+        let engine = Arc::clone(&context.engine);
+        let holder = std::thread::spawn(move || {
+            engine.handle().with_commit_lock(|_| {
+                held.send(()).unwrap();
+                released.recv().unwrap();
+            });
+        });
+        is_held.recv().unwrap();
+        let (second, stale) = picture(&context).await.unwrap();
+        assert!(stale.is_some_and(|age| age >= 50), "{stale:?}");
+        assert!(second.status.journal >= first.status.journal);
+        release.send(()).unwrap();
+        holder.join().unwrap();
+        assert_eq!(picture(&context).await.unwrap().1, None);
+
+        context.engine.shutdown(Duration::ZERO).await;
+        tokio::task::spawn_blocking(|| drop(context)).await.unwrap();
+    }
+}
