@@ -1,24 +1,37 @@
 //! One run of the circuit's code: circom 2's calling convention over `wasmi`.
+//!
+//! The interpreter is given its fuel in slices. Between two of them whoever watches is asked whether to go on, so that
+//! code without an end can be stopped although it calls nothing.
+
+use std::ops::ControlFlow;
 
 use proofkeep_formats::field::{self, R_LE};
 use wasmi::{
-    Engine, Error, ExternType, Instance, Linker, Memory, Module, Store, StoreLimitsBuilder, TrapCode,
-    TypedFunc, WasmParams, WasmResults,
+    Engine, Error, ExternType, Instance, Linker, Memory, Module, Store, StoreLimits, StoreLimitsBuilder,
+    TrapCode, TypedFunc, TypedResumableCall, WasmParams, WasmResults,
 };
 
 use crate::calculator::Limits;
-use crate::error::WitnessError;
-use crate::host::{self, Exception, Host};
+use crate::error::{Frame, WitnessError};
+use crate::host::{self, Exception, Print};
 use crate::names;
 
 /// Elements of one table; circom's code has one, of its templates' and functions' entry points.
 const MAX_TABLE: usize = 1 << 20;
 const PAGE: u64 = 1 << 16;
+/// Fuel between two questions to whoever watches: a tenth of a second or so.
+const SLICE: u64 = 10_000_000;
+
+/// Fuel for each step over the border between the code and its host, which takes longer than an instruction.
+const CROSSING: u64 = 100;
+
+/// Asked between slices of a calculation whether to go on.
+pub(crate) type Watch<'w> = &'w mut dyn FnMut() -> ControlFlow<()>;
 
 /// A module with the linker that instantiates it.
 pub(crate) struct Code {
     module: Module,
-    linker: Linker<Host>,
+    linker: Linker<StoreLimits>,
     memory: usize,
 }
 
@@ -60,9 +73,16 @@ impl Code {
 }
 
 /// A fresh instance.
-pub(crate) struct Run {
-    store: Store<Host>,
+pub(crate) struct Run<'w> {
+    store: Store<StoreLimits>,
     limits: Limits,
+    watch: Watch<'w>,
+    /// Fuel that the interpreter wasn't given yet.
+    left: u64,
+    frames: Vec<Frame>,
+    message: Option<TypedFunc<(), i32>>,
+    /// Within a message; what the code prints meanwhile is not read.
+    reading: bool,
     memory: Memory,
     shared: usize,
     init: TypedFunc<i32, ()>,
@@ -73,30 +93,32 @@ pub(crate) struct Run {
     witness: TypedFunc<i32, ()>,
 }
 
-impl Run {
-    /// Instantiates the code and checks that it is circom's, over r.
-    pub(crate) fn start(engine: &Engine, code: &Code, limits: Limits) -> Result<Self, WitnessError> {
-        let host = Host {
-            limits: StoreLimitsBuilder::new()
-                .memory_size(limits.memory_bytes)
-                .table_elements(MAX_TABLE)
-                .instances(1)
-                .memories(1)
-                .tables(1)
-                .trap_on_grow_failure(true)
-                .build(),
-            frames: Vec::new(),
-        };
-        let mut store = Store::new(engine, host);
-        store.limiter(|host| &mut host.limits);
-        store
-            .set_fuel(limits.fuel)
-            .map_err(|e| not_circom(&e.to_string()))?;
+impl<'w> Run<'w> {
+    /// Instantiates the code and checks that it is circom's, over r. A start function, which circom doesn't write, must
+    /// end within one slice.
+    pub(crate) fn start(
+        engine: &Engine,
+        code: &Code,
+        limits: Limits,
+        watch: Watch<'w>,
+    ) -> Result<Self, WitnessError> {
+        let bounds = StoreLimitsBuilder::new()
+            .memory_size(limits.memory_bytes)
+            .table_elements(MAX_TABLE)
+            .instances(1)
+            .memories(1)
+            .tables(1)
+            .trap_on_grow_failure(true)
+            .build();
+        let mut store = Store::new(engine, bounds);
+        store.limiter(|bounds| bounds);
+        let slice = limits.fuel.min(SLICE);
+        store.set_fuel(slice).map_err(|e| not_circom(&e.to_string()))?;
         let instance = match code.linker.instantiate_and_start(&mut store, &code.module) {
             Ok(instance) => instance,
             // A start function may run into a limit; anything else is a module of another kind.
             Err(error) if error.as_trap_code().is_some() => {
-                return Err(stopped(error, &mut store, limits));
+                return Err(broken_off(&error, limits));
             }
             Err(error) => return Err(not_circom(&error.to_string())),
         };
@@ -113,8 +135,13 @@ impl Run {
             input_size: export(&instance, &store, "getInputSize")?,
             witness_size: export(&instance, &store, "getWitnessSize")?,
             witness: export(&instance, &store, "getWitness")?,
+            message: instance.get_typed_func(&store, "getMessageChar").ok(),
             store,
             limits,
+            watch,
+            left: limits.fuel - slice,
+            frames: Vec::new(),
+            reading: false,
             memory,
             shared: 0,
         };
@@ -211,14 +238,81 @@ impl Run {
         f: &TypedFunc<P, R>,
         params: P,
     ) -> Result<R, WitnessError> {
-        f.call(&mut self.store, params)
-            .map_err(|error| stopped(error, &mut self.store, self.limits))
+        let limits = self.limits;
+        self.pay()?;
+        let mut state = f.call_resumable(&mut self.store, params);
+        loop {
+            state = match state.map_err(|error| broken_off(&error, limits))? {
+                TypedResumableCall::Finished(results) => return Ok(results),
+                TypedResumableCall::OutOfFuel(call) => {
+                    self.refuel(call.required_fuel())?;
+                    call.resume(&mut self.store)
+                }
+                TypedResumableCall::HostTrap(call) => {
+                    if let Some(exception) = call.host_error().downcast_ref::<Exception>() {
+                        return Err(exception.into_error(std::mem::take(&mut self.frames)));
+                    }
+                    if call.host_error().downcast_ref::<Print>().is_none() {
+                        return Err(broken_off(call.host_error(), limits));
+                    }
+                    self.pay()?;
+                    self.read_message()?;
+                    call.resume(&mut self.store, &[])
+                }
+            };
+        }
+    }
+
+    /// Takes a crossing off the slice in work.
+    fn pay(&mut self) -> Result<(), WitnessError> {
+        let refused = |_| trap("the interpreter refused its fuel");
+        let rest = self.store.get_fuel().map_err(refused)?;
+        self.store
+            .set_fuel(rest.saturating_sub(CROSSING))
+            .map_err(refused)
+    }
+
+    /// Gives the interpreter its next slice, which is at least what its next step takes.
+    fn refuel(&mut self, required: u64) -> Result<(), WitnessError> {
+        if (self.watch)().is_break() {
+            return Err(WitnessError::Stopped);
+        }
+        let refused = |_| trap("the interpreter refused its fuel");
+        let rest = self.store.get_fuel().map_err(refused)?;
+        let slice = SLICE.max(required.saturating_sub(rest)).min(self.left);
+        if rest.saturating_add(slice) < required {
+            return Err(WitnessError::FuelExhausted {
+                fuel: self.limits.fuel,
+            });
+        }
+        self.left -= slice;
+        self.store.set_fuel(rest + slice).map_err(refused)
+    }
+
+    /// Reads the circuit's message buffer, a character a call, up to its zero, and keeps the place that it names.
+    fn read_message(&mut self) -> Result<(), WitnessError> {
+        let Some(next) = self.message.filter(|_| !self.reading) else {
+            return Ok(());
+        };
+        self.reading = true;
+        let mut text = String::new();
+        while text.len() < host::MAX_MESSAGE {
+            let Ok(byte @ 1..) = u8::try_from(self.call(&next, ())?) else {
+                break;
+            };
+            text.push(char::from(byte));
+        }
+        self.reading = false;
+        if self.frames.len() < host::MAX_FRAMES {
+            self.frames.extend(host::frame(&text));
+        }
+        Ok(())
     }
 }
 
 fn export<P: WasmParams, R: WasmResults>(
     instance: &Instance,
-    store: &Store<Host>,
+    store: &Store<StoreLimits>,
     name: &str,
 ) -> Result<TypedFunc<P, R>, WitnessError> {
     instance.get_typed_func(store, name).map_err(|_| {
@@ -235,9 +329,10 @@ fn halves(hash: u64) -> (i32, i32) {
     (i32::from_be_bytes([a, b, c, d]), i32::from_be_bytes([e, f, g, h]))
 }
 
-fn stopped(error: Error, store: &mut Store<Host>, limits: Limits) -> WitnessError {
+/// Why a call can't go on. An exception stands here only if the code has it as its very last call, and so no frames.
+fn broken_off(error: &Error, limits: Limits) -> WitnessError {
     if let Some(exception) = error.downcast_ref::<Exception>() {
-        return exception.into_error(std::mem::take(&mut store.data_mut().frames));
+        return exception.into_error(Vec::new());
     }
     match error.as_trap_code() {
         Some(TrapCode::OutOfFuel) => WitnessError::FuelExhausted { fuel: limits.fuel },

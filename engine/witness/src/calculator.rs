@@ -1,6 +1,7 @@
 //! The calculator: a compiled circuit that turns an `input.json` into a witness.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use wasmi::{Config, Engine};
 
@@ -8,6 +9,9 @@ use crate::abi::{Code, Run};
 use crate::error::WitnessError;
 use crate::input::{self, Given, printable};
 use crate::names::{self, InputSignal};
+
+/// Fuel for asking a circuit for its sizes, which circom's code answers at once.
+const SIZES_FUEL: u64 = 100_000_000;
 
 /// What one call may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +71,12 @@ impl Calculator {
             .wasm_memory64(false);
         let engine = Engine::new(&config);
         let code = Code::compile(&engine, wasm, limits)?;
-        let mut run = Run::start(&engine, &code, limits)?;
+        let sizes = Limits {
+            fuel: limits.fuel.min(SIZES_FUEL),
+            ..limits
+        };
+        let mut unwatched = || ControlFlow::Continue(());
+        let mut run = Run::start(&engine, &code, sizes, &mut unwatched)?;
         let input_size = run.input_size()?;
         let witness_size = run.witness_size()?;
         if witness_size.saturating_mul(32) > limits.memory_bytes {
@@ -91,8 +100,21 @@ impl Calculator {
     /// # Errors
     ///
     /// A limit, if asking the circuit for each name's size runs into one.
-    pub fn with_sym(mut self, sym: &[u8]) -> Result<Self, WitnessError> {
-        let mut run = Run::start(&self.engine, &self.code, self.limits)?;
+    pub fn with_sym(self, sym: &[u8]) -> Result<Self, WitnessError> {
+        self.with_sym_watched(sym, &mut || ControlFlow::Continue(()))
+    }
+
+    /// [`Calculator::with_sym`], which `watch` can end: see [`Calculator::calculate_watched`].
+    ///
+    /// # Errors
+    ///
+    /// [`WitnessError::Stopped`], or as there.
+    pub fn with_sym_watched(
+        mut self,
+        sym: &[u8],
+        watch: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Self, WitnessError> {
+        let mut run = Run::start(&self.engine, &self.code, self.limits, watch)?;
         self.inputs = Some(names::inputs(sym, self.input_size, |name| {
             run.input_signal_size(name)
         })?);
@@ -126,8 +148,22 @@ impl Calculator {
     ///
     /// Every [`WitnessError`] but those of [`Calculator::new`].
     pub fn calculate(&self, input_json: &[u8]) -> Result<Vec<[u8; 32]>, WitnessError> {
+        self.calculate_watched(input_json, &mut || ControlFlow::Continue(()))
+    }
+
+    /// [`Calculator::calculate`], which `watch` can end. It is asked after every slice of the calculation, some tenths
+    /// of a second at most, whether to go on, whatever the circuit's code does.
+    ///
+    /// # Errors
+    ///
+    /// [`WitnessError::Stopped`], or as there.
+    pub fn calculate_watched(
+        &self,
+        input_json: &[u8],
+        watch: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Vec<[u8; 32]>, WitnessError> {
         let given = input::read(input_json, self.input_size)?;
-        let mut run = Run::start(&self.engine, &self.code, self.limits)?;
+        let mut run = Run::start(&self.engine, &self.code, self.limits, watch)?;
         let mut total = 0usize;
         for signal in &given {
             self.check(&mut run, signal)?;
@@ -151,7 +187,7 @@ impl Calculator {
         (0..self.witness_size).map(|wire| run.witness(wire)).collect()
     }
 
-    fn check(&self, run: &mut Run, signal: &Given) -> Result<(), WitnessError> {
+    fn check(&self, run: &mut Run<'_>, signal: &Given) -> Result<(), WitnessError> {
         let expected = run.input_signal_size(&signal.name)?;
         // No values for no signal is an array of no elements: nothing to set, nothing wrong.
         if expected == 0 && signal.count > 0 {

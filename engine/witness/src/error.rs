@@ -144,6 +144,9 @@ pub enum WitnessError {
         /// The limit, in the interpreter's units (about one an instruction).
         fuel: u64,
     },
+    /// Whoever watches the calculation ended it.
+    #[error("the calculation was stopped before it was finished")]
+    Stopped,
     /// The circuit's code needs more memory than allowed.
     #[error("the circuit's code asks for more than the {limit} bytes of memory that are allowed")]
     MemoryLimit {
@@ -180,6 +183,7 @@ impl WitnessError {
             Self::AssertFailed { .. } => "assert-failed",
             Self::Exception { .. } => "circuit-exception",
             Self::FuelExhausted { .. } => "fuel-exhausted",
+            Self::Stopped => "stopped",
             Self::MemoryLimit { .. } => "memory-limit",
             Self::Trap { .. } => "wasm-trap",
             Self::NonCanonical { .. } => "non-canonical",

@@ -1,6 +1,6 @@
-//! The four functions that circom's code may call, and what a run leaves behind in the host.
+//! The four functions that circom's code may call, and what its messages tell.
 
-use wasmi::{Caller, Error, Extern, Linker, StoreLimits};
+use wasmi::{Error, Linker, StoreLimits};
 
 use crate::error::{Frame, Scope, WitnessError};
 
@@ -17,15 +17,9 @@ pub(crate) const FUNCTIONS: [&str; 4] = [
 /// circom's exception for a failed `assert` or `===`.
 const ASSERT_FAILED: i32 = 4;
 /// Frames kept of one failure; deeper ones say little.
-const MAX_FRAMES: usize = 32;
+pub(crate) const MAX_FRAMES: usize = 32;
 /// Characters read of one message; circom's buffer holds 240.
-const MAX_MESSAGE: usize = 512;
-
-/// State of one run.
-pub(crate) struct Host {
-    pub(crate) limits: StoreLimits,
-    pub(crate) frames: Vec<Frame>,
-}
+pub(crate) const MAX_MESSAGE: usize = 512;
 
 /// The error by which `exceptionHandler` stops the circuit's code.
 #[derive(Debug, Clone, Copy)]
@@ -56,50 +50,36 @@ impl Exception {
     }
 }
 
-/// Links the host functions. What the circuit logs (`log(…)`) is dropped: it holds signal values.
-pub(crate) fn link(linker: &mut Linker<Host>) -> Result<(), Error> {
-    let [exception, print_error, write_buffer, show_memory] = FUNCTIONS;
-    linker.func_wrap(
-        MODULE,
-        exception,
-        |_: Caller<'_, Host>, code: i32| -> Result<(), Error> { Err(Error::host(Exception(code))) },
-    )?;
-    linker.func_wrap(
-        MODULE,
-        print_error,
-        |mut caller: Caller<'_, Host>| -> Result<(), Error> {
-            let text = message(&mut caller)?;
-            let frames = &mut caller.data_mut().frames;
-            if frames.len() < MAX_FRAMES {
-                frames.extend(frame(&text));
-            }
-            Ok(())
-        },
-    )?;
-    linker.func_wrap(MODULE, write_buffer, |_: Caller<'_, Host>| {})?;
-    linker.func_wrap(MODULE, show_memory, |_: Caller<'_, Host>| {})?;
-    Ok(())
+/// The error by which `printErrorMessage` interrupts the circuit's code, which goes on once its message is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Print;
+
+impl std::fmt::Display for Print {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("circom prints a message")
+    }
 }
 
-/// Reads the circuit's message buffer, a character a call, up to its zero.
-fn message(caller: &mut Caller<'_, Host>) -> Result<String, Error> {
-    let Some(next) = caller.get_export("getMessageChar").and_then(Extern::into_func) else {
-        return Ok(String::new());
-    };
-    let next = next.typed::<(), i32>(&*caller)?;
-    let mut text = String::new();
-    while text.len() < MAX_MESSAGE {
-        let Ok(byte @ 1..) = u8::try_from(next.call(&mut *caller, ())?) else {
-            break;
-        };
-        text.push(char::from(byte));
-    }
-    Ok(text)
+impl std::error::Error for Print {}
+impl wasmi::errors::HostError for Print {}
+
+/// Links the host functions. What the circuit logs (`log(…)`) is dropped: it holds signal values.
+pub(crate) fn link(linker: &mut Linker<StoreLimits>) -> Result<(), Error> {
+    let [exception, print_error, write_buffer, show_memory] = FUNCTIONS;
+    linker.func_wrap(MODULE, exception, |code: i32| -> Result<(), Error> {
+        Err(Error::host(Exception(code)))
+    })?;
+    linker.func_wrap(MODULE, print_error, || -> Result<(), Error> {
+        Err(Error::host(Print))
+    })?;
+    linker.func_wrap(MODULE, write_buffer, || {})?;
+    linker.func_wrap(MODULE, show_memory, || {})?;
+    Ok(())
 }
 
 /// Reads `Error in template Name_12 line: 34` (or `function`). Any other text is dropped, so that
 /// nothing the circuit's code writes of its own reaches an error.
-fn frame(text: &str) -> Option<Frame> {
+pub(crate) fn frame(text: &str) -> Option<Frame> {
     let rest = text.strip_prefix("Error in ")?;
     let (scope, rest) = match rest.strip_prefix("template ") {
         Some(rest) => (Scope::Template, rest),

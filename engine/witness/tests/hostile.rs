@@ -1,6 +1,8 @@
 //! Modules that circom never wrote: each ends in a typed error, whatever they try.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use std::ops::ControlFlow;
+
 use proofkeep_witness::{Calculator, Limits, WitnessError};
 use proptest::prelude::*;
 
@@ -125,6 +127,106 @@ fn an_endless_loop_ends_with_the_fuel() {
         ..Fake::default()
     };
     assert_eq!(endless.code(), "fuel-exhausted");
+}
+
+/// Asks for the watch's n-th answer to be the last.
+fn stopped_at(n: u32, fake: &Fake, fuel: u64) -> (Result<Vec<[u8; 32]>, WitnessError>, u32) {
+    let limits = Limits { fuel, ..LIMITS };
+    let calculator = Calculator::new(&fake.wasm(), limits).unwrap();
+    let mut asked = 0;
+    let result = calculator.calculate_watched(b"{\"a\": 31337}", &mut || {
+        asked += 1;
+        if asked < n {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    });
+    (result, asked)
+}
+
+#[test]
+fn whatever_the_code_does_it_can_be_stopped() {
+    let looping = "(loop br 0)";
+    let message = "(func (export \"getMessageChar\") (result i32) i32.const 65)";
+    let endless = "(func (export \"getMessageChar\") (result i32) (loop br 0) i32.const 65)";
+    let nested = "(func (export \"getMessageChar\") (result i32) call $print i32.const 65)";
+    for (set_input, witness, tail) in [
+        (looping, "", ""),
+        ("", looping, ""),
+        ("(loop call $print br 0)", "", message),
+        ("(loop call $print br 0)", "", endless),
+        ("(loop call $print br 0)", "", nested),
+        (
+            "(loop (memory.fill (i32.const 0) (i32.const 0) (i32.const 65536)) br 0)",
+            "",
+            "",
+        ),
+    ] {
+        let fake = Fake {
+            set_input,
+            witness,
+            tail,
+            ..Fake::default()
+        };
+        assert_eq!(
+            stopped_at(3, &fake, u64::MAX),
+            (Err(WitnessError::Stopped), 3),
+            "{set_input}"
+        );
+        let limit = stopped_at(u32::MAX, &fake, 25_000_000);
+        assert_eq!(limit.0.unwrap_err().code(), "fuel-exhausted");
+        assert!(limit.1 <= 3);
+    }
+}
+
+#[test]
+fn a_calculation_in_slices_comes_to_the_same() {
+    // Counts to 40 million with a call in each step, copies its memory now and then, and keeps the sum.
+    let fake = Fake {
+        tail: r#"(func $step (param $n i32) (result i32) (i32.add (local.get $n) (i32.const 3)))"#,
+        set_input: r#"(local $n i32) (local $sum i32)
+            (loop
+                (local.set $sum (i32.add (local.get $sum) (call $step (local.get $n))))
+                (if (i32.eqz (i32.and (local.get $n) (i32.const 0xfff)))
+                    (then (memory.copy (i32.const 4096) (i32.const 1024) (i32.const 60000))))
+                (br_if 0 (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 4000000))))
+            (i32.store (i32.const 512) (local.get $sum))"#,
+        witness: r#"(memory.fill (i32.const 0) (i32.const 0) (i32.const 32))
+            (i32.store (i32.const 0) (i32.load (i32.const 512)))"#,
+        ..Fake::default()
+    };
+    let (result, asked) = stopped_at(u32::MAX, &fake, u64::MAX);
+    let sum = (0..4_000_000u32).fold(0u32, |sum, n| sum.wrapping_add(n + 3));
+    assert_eq!(result.unwrap()[0][..4], sum.to_le_bytes());
+    assert!(asked >= 3, "{asked}");
+}
+
+#[test]
+fn host_functions_at_the_edge_of_the_code_do_no_harm() {
+    let code = |set_input| {
+        Fake {
+            set_input,
+            tail: "(func (export \"getMessageChar\") (result i32) i32.const 0)",
+            ..Fake::default()
+        }
+        .code()
+    };
+    // As the very last call nothing is left that could go on.
+    assert_eq!(code("return_call $print"), "wasm-trap");
+    assert_eq!(code("(return_call $throw (i32.const 4))"), "assert-failed");
+    assert_eq!(code("call $print call $print"), "none");
+    let wasm = Fake::default().wasm();
+    let export = b"getRawPrime\x00";
+    let place = wasm
+        .windows(export.len())
+        .position(|window| window == export)
+        .unwrap()
+        + export.len();
+    // The function that answers getRawPrime becomes printErrorMessage itself.
+    let mut wasm = wasm;
+    wasm[place] = 1;
+    assert_eq!(Calculator::new(&wasm, LIMITS).unwrap_err().code(), "wasm-trap");
 }
 
 #[test]
