@@ -4,7 +4,7 @@ use clap::Args;
 use proofkeep_store::Store;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::event::Event;
-use proofkeep_store::ids::{JobNumber, JournalNumber};
+use proofkeep_store::ids::{BootNumber, JobNumber, JournalNumber};
 use proofkeep_store::query::{self, BootReport, Found};
 use proofkeep_store::records::BootEnd;
 use proofkeep_store::view::ReadError;
@@ -62,11 +62,12 @@ fn show(store: &Store, command: &History, out: &Out) -> Result<Exit, CliError> {
         })?;
         return Ok(Exit::Done);
     }
-    let mut boots = store
-        .read(|view| query::boots(view, None, PAGE))
-        .map_err(unreadable)?;
-    boots.reverse();
-    boots.iter().for_each(|boot| show_boot(boot, out));
+    for number in 1..=store.read(query::last_boot).map_err(unreadable)?.0 {
+        let report = store.read(|view| query::boot_report(view, BootNumber(number)));
+        if let Some(report) = report.map_err(unreadable)? {
+            show_boot(&report, out);
+        }
+    }
     let last = store.read(query::last_job).map_err(unreadable)?;
     for number in 1..=last.0 {
         show_job(store, JobNumber(number), out)?;

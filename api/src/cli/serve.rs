@@ -42,7 +42,7 @@ pub struct Serve {
     /// Threads of each CPU device [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
-    /// Memory for proofs and keys, like 8GiB [default: three quarters of what there is]
+    /// Memory for proofs and keys, like 8GiB [default: four fifths of what there is]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// Ended jobs that are kept [default: 100000]
@@ -57,7 +57,7 @@ pub struct Serve {
     /// The largest upload [default: 64GiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_upload: Option<u64>,
-    /// The most memory of a circom calculator [default: 1GiB]
+    /// The most memory of a circom calculator [default: 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     wasm_memory: Option<u64>,
     /// The most instructions, about, that a circom calculator may run

@@ -45,10 +45,11 @@ impl Client {
             let left = timeout.map_or(LONGEST, |timeout| timeout.saturating_sub(start.elapsed()));
             // Rounded up, so that the last wait isn't one of none.
             let wait = format!("wait={}", left.min(LONGEST).as_millis().div_ceil(1000));
-            let mut headers = vec![("Prefer", wait.as_str())];
-            if let Some((etag, _)) = &known {
-                headers.push(("If-None-Match", etag.as_str()));
-            }
+            // The first look doesn't wait, so that the daemon is known to have the job should it be killed meanwhile.
+            let headers = match &known {
+                Some((etag, _)) => vec![("Prefer", wait.as_str()), ("If-None-Match", etag.as_str())],
+                None => Vec::new(),
+            };
             match self.get(&path, &headers) {
                 Ok(reply) => {
                     away_since = None;
