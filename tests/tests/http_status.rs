@@ -199,16 +199,12 @@ fn a_second_daemon_on_the_same_directory_is_told_who_has_it() {
     let second = Launch::new(&server.directory.path().join("data")).try_start();
     let (status, stderr) = match second {
         Err(failed) => (failed.status, failed.stderr),
-        Ok(daemon) => {
-            let status = until_some("the second daemon ends", {
-                let mut daemon = daemon;
-                move || daemon.ended().map(|status| (status, daemon.stderr()))
-            });
-            status
-        }
+        Ok(mut daemon) => until_some("the second daemon ends and says why", || {
+            let status = daemon.ended()?;
+            Some((status, daemon.stderr())).filter(|(_, stderr)| stderr.contains("has it"))
+        }),
     };
     assert_eq!(status.code(), Some(1));
-    until("its reason is known", || !stderr.is_empty());
     assert!(
         stderr.contains(&format!("process {} has it", server.pid())),
         "{stderr}"

@@ -217,7 +217,8 @@ mod tests {
     use super::*;
     use crate::http::Settings;
 
-    /// R16: who holds the store's lock holds up no status page.
+    /// R16: who holds the store's lock holds up no status page. (The worker process that the engine starts is this test
+    /// binary again, which doesn't know what to do with that and ends; nothing here needs it.)
     #[tokio::test(flavor = "multi_thread")]
     async fn r16_while_the_store_is_busy_the_last_picture_is_served_with_its_age() {
         let directory = tempfile::tempdir().unwrap();
