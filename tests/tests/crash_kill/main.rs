@@ -1,0 +1,85 @@
+//! `kill -9`, of the daemon and of its worker processes: while it opens, recovers, imports, proves, verifies, closes.
+//!
+//! ```text
+//! cargo nextest run --cargo-profile release -p proofkeep-tests --test crash_kill --no-capture
+//! PROOFKEEP_KILLS=300 cargo test --release -p proofkeep-tests --test crash_kill -- --nocapture
+//! ```
+//! `PROOFKEEP_KILLS` is how many there are at least (100 without it); `PROOFKEEP_SEED` repeats a run, whose seed is
+//! printed and else follows from the commit. The test keeps its own ledger of every answer that it got. After each kill
+//! it opens a copy of the directory and looks: `fsck` is clean, which replays every journal; nothing that was answered
+//! is lost; no attempt is missing or rewritten; what was proved is still proved by the same bytes. In the end all jobs
+//! have ended as they should, and their proofs verify.
+//!
+//! Half of the kills come at the k-th durable operation of a small job (a preloaded library counts them; the product
+//! has no hook for it), the other half at random moments or at one that was aimed at, under load. Both the released
+//! binary with real circuits and the test build with the scripted kind are killed.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod client;
+mod real;
+mod scene;
+mod scripted;
+mod storm;
+mod sweep;
+
+use std::time::Instant;
+
+use proofkeep_tests::kill::{Hits, Row};
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+
+#[test]
+fn nothing_is_lost_by_kills_of_daemon_and_workers() {
+    let kills: u32 = number("PROOFKEEP_KILLS").unwrap_or(100);
+    let seed = number("PROOFKEEP_SEED").unwrap_or_else(seed_of_commit);
+    eprintln!("PROOFKEEP_KILLS={kills} PROOFKEEP_SEED={seed}");
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut total = Hits::default();
+    let started = Instant::now();
+    let mut part = |name: &str, hits: Hits| {
+        eprintln!("{name}: {} kills, after {:.0?}", hits.kills(), started.elapsed());
+        total.add(&hits);
+        total.kills()
+    };
+    part(
+        "each operation, scripted",
+        sweep::run(&scripted::Scripted, kills * 3 / 10, &mut rng),
+    );
+    part(
+        "each operation, groth16",
+        sweep::run(&real::Real, kills * 2 / 10, &mut rng),
+    );
+    let done = part(
+        "under load, groth16",
+        storm::run(&real::Real, kills * 2 / 10, &mut rng),
+    );
+    part(
+        "under load, scripted",
+        storm::run(&scripted::Scripted, kills.saturating_sub(done), &mut rng),
+    );
+    eprintln!("\n{total}\nin {:.0?}", started.elapsed());
+    assert!(total.kills() >= kills);
+    // A full run hits each state ten times; a short one in proportion, and each at least once.
+    let floor = (kills / 30).clamp(1, 10);
+    let missing = total.missing(&Row::wanted(), floor);
+    assert!(missing.is_empty(), "hit too rarely: {missing:?}");
+}
+
+fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} must be a number, found {text:?}")),
+    )
+}
+
+/// Another one for each commit, the same for all runs of one.
+fn seed_of_commit() -> u64 {
+    let commit = std::process::Command::new("git")
+        .args(["rev-parse", "HEAD"])
+        .output();
+    let text = commit
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    u64::from_str_radix(text.get(..8).unwrap_or("1"), 16).unwrap_or(1)
+}

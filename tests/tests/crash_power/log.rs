@@ -1,0 +1,110 @@
+//! sled's log in a recording: how much of it there was between two syncs, and whether segments were used again.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use proofkeep_tests::powercut::{Change, Recording};
+
+use super::{LOG_PATH, SEGMENT};
+
+/// The inode of the log.
+pub fn log_inode(recording: &Recording) -> u64 {
+    let made = recording.entries().iter().find_map(|entry| match &entry.change {
+        Change::Create {
+            inode,
+            at: Some(place),
+        } if place.path == LOG_PATH => Some(*inode),
+        _ => None,
+    });
+    made.unwrap()
+}
+
+/// The most log that was on its way to the disk at once.
+#[derive(Debug, Default)]
+pub struct Peak {
+    /// So many bytes.
+    pub bytes: u64,
+    /// Where in the recording.
+    at: usize,
+    /// Changes since the start of its process.
+    since_start: usize,
+    /// Offsets and lengths of the writes, the longest ones.
+    writes: Vec<(u64, u64)>,
+}
+
+impl fmt::Display for Peak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            bytes,
+            at,
+            since_start,
+            writes,
+        } = self;
+        write!(
+            f,
+            "{bytes} bytes of log at most between two syncs (change {at}, {since_start} after the start: {writes:?})"
+        )
+    }
+}
+
+/// Finds it, from the recorded writes and syncs themselves. What sled writes while it opens, before the first sync of
+/// a life, is no group of ours: it fills up the segment that the last life left, in one write.
+pub fn peak(recording: &Recording) -> Peak {
+    let log = log_inode(recording);
+    let mut peak = Peak::default();
+    let mut pending: Vec<(usize, u64, u64)> = Vec::new();
+    let mut begun = std::collections::HashMap::new();
+    let mut started = 0;
+    for (i, entry) in recording.entries().iter().enumerate() {
+        match &entry.change {
+            Change::Start { .. } => started = i,
+            Change::Write { inode, offset, data } if *inode == log => {
+                pending.push((i, *offset, data.len() as u64));
+                let bytes = pending.iter().map(|(_, _, length)| length).sum();
+                if bytes > peak.bytes {
+                    let mut writes: Vec<_> = pending
+                        .iter()
+                        .map(|(_, offset, length)| (*offset, *length))
+                        .collect();
+                    writes.sort_by_key(|(_, length)| u64::MAX - length);
+                    writes.truncate(4);
+                    peak = Peak {
+                        bytes,
+                        at: i,
+                        since_start: i - started,
+                        writes,
+                    };
+                }
+            }
+            Change::SyncBegin { inode, number } if *inode == log => {
+                begun.insert((entry.pid, *number), i);
+            }
+            Change::SyncEnd { inode, number } if *inode == log => {
+                let begun = begun.remove(&(entry.pid, *number)).unwrap();
+                pending.retain(|(at, ..)| *at > begun);
+            }
+            _ => {}
+        }
+    }
+    peak
+}
+
+/// How many segments were written again after a later one had been begun, and how many there are.
+pub fn segments(recording: &Recording) -> (usize, u64) {
+    let log = log_inode(recording);
+    let (mut last, mut highest) = (0, 0);
+    let mut reused = BTreeSet::new();
+    for entry in recording.entries() {
+        if let Change::Write { inode, offset, .. } = entry.change
+            && inode == log
+        {
+            let segment = offset / SEGMENT;
+            if segment < last {
+                reused.insert(segment);
+            }
+            last = segment;
+            highest = highest.max(segment);
+        }
+    }
+    (reused.len(), highest + 1)
+}
