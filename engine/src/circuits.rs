@@ -66,11 +66,10 @@ pub fn plan_circuit(
     };
     check_there(desk, &files)?;
     let key = headers::zkey(&mut desk.open(zkey)?).map_err(|error| header_problem("zkey", &error))?;
-    if key.unfinished {
-        // The prover takes no such key, so one that is allowed would only fail later.
-        let detail = "zkey: the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it, and \
-                      this build proves under no such key; contribute to it (snarkjs zkey contribute) and register \
-                      the result";
+    if key.unfinished && !allow_unfinished {
+        let detail = "zkey: the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it; \
+                      contribute to it (snarkjs zkey contribute) and register the result, or, for trials, say \
+                      \"allow_unfinished_setup\": true";
         return Err(Problem::input("setup-unfinished", detail));
     }
     if key.counts.public > MOST_PUBLIC {
@@ -206,9 +205,9 @@ fn facts(key: &Zkey, r1cs: Option<&R1cs>) -> CircuitFacts {
             domain,
             terms,
         }),
-        // Nobody knows before the import has read the contributions.
-        insecure: false,
-        setup: json!({"kind": "unchecked"}).to_string(),
+        // Of any other key nobody knows before the import has read the contributions.
+        insecure: key.unfinished,
+        setup: json!({"kind": if key.unfinished { "unfinished" } else { "unchecked" }}).to_string(),
     }
 }
 

@@ -297,7 +297,7 @@ fn what_is_wrong_with_a_circuit_is_said_before_it_is_taken() {
         (json!({"zkey": r1cs}), "bad-magic"),
         (json!({"zkey": unfinished}), "setup-unfinished"),
         (
-            json!({"zkey": unfinished, "allow_unfinished_setup": true}),
+            json!({"zkey": unfinished, "allow_unfinished_setup": false}),
             "setup-unfinished",
         ),
         (
@@ -317,6 +317,22 @@ fn what_is_wrong_with_a_circuit_is_said_before_it_is_taken() {
 }
 
 /// The key with γ₂ in δ₂'s place, as before any contribution.
+#[test]
+fn an_unfinished_setup_is_taken_where_it_is_allowed_and_marked_at_once() {
+    let desk = Shelf::default();
+    let zkey = desk.put(&unfinished(&fixture("multiplier", "circuit.zkey")));
+    let plan = |spec| plan_circuit(&desk, "name", &spec, false, "tester").unwrap();
+    let add = plan(json!({"zkey": zkey, "allow_unfinished_setup": true}));
+    assert!(add.allow_unfinished && add.facts.insecure);
+    assert_eq!(add.facts.setup, json!({"kind": "unfinished"}).to_string());
+    // The flag alone makes no key insecure, but it is another circuit than the one without it.
+    let zkey = desk.put(&fixture("multiplier", "circuit.zkey"));
+    let [with, without] =
+        [true, false].map(|allow| plan(json!({"zkey": zkey, "allow_unfinished_setup": allow})));
+    assert!(!with.facts.insecure);
+    assert_ne!(with.circuit, without.circuit);
+}
+
 fn unfinished(key: &[u8]) -> Vec<u8> {
     let zkey = Zkey::parse(key).unwrap();
     let place = zkey.delta2.as_ptr() as usize - key.as_ptr() as usize;

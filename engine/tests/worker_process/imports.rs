@@ -1,13 +1,17 @@
 //! Circuits that are imported, and those that are refused.
 
+use proofkeep_engine::kinds::Kind;
+use proofkeep_engine::kinds::groth16::Groth16;
 use proofkeep_engine::protocol::{CircuitFiles, FromWorker, ToWorker, WireFacts, WireFailure};
 use proofkeep_formats::json::VkJson;
 use proofkeep_formats::zkey::Zkey;
 use proofkeep_groth16::check::point_count;
 use proofkeep_store::ids::Digest;
+use serde_json::{Value, json};
 
 use crate::circuits::{circom, fixture, large};
 use crate::daemon::Daemon;
+use crate::proofs::work;
 
 crate::tests![
     an_imported_circuit_has_its_counts_its_setup_and_snarkjs_key,
@@ -16,6 +20,7 @@ crate::tests![
     files_of_different_circuits_are_told_apart,
     a_key_without_its_constraints_is_imported,
     broken_files_are_refused_for_good,
+    an_unfinished_setup_that_is_allowed_is_marked_and_proves,
 ];
 
 /// What an import comes to.
@@ -69,7 +74,7 @@ fn an_imported_circuit_has_its_counts_its_setup_and_snarkjs_key() {
             (zkey.header.wires.into(), zkey.header.public)
         );
         assert!(facts.constraints > 0 && facts.key_bytes > 0);
-        let setup: serde_json::Value = serde_json::from_str(&facts.setup).unwrap();
+        let setup: Value = serde_json::from_str(&facts.setup).unwrap();
         assert_eq!(setup["kind"], "phase2", "{circuit}: {setup}");
         assert!(!facts.insecure && setup["contributions"].as_u64() > Some(0));
         let ours = std::fs::read(daemon.object(Digest(vk))).unwrap();
@@ -208,4 +213,43 @@ fn broken_files_are_refused_for_good() {
     }
     let failure = import(&mut daemon, &CircuitFiles { zkey: None, ..files }, 0).unwrap_err();
     assert_eq!(failure.code, "zkey-missing");
+}
+
+fn an_unfinished_setup_that_is_allowed_is_marked_and_proves() {
+    let mut daemon = Daemon::new();
+    let zkey: &[u8] = include_bytes!("../../groth16/tests/fixtures/multiplier_0000.zkey");
+    let refused = CircuitFiles {
+        zkey: Some(daemon.put(zkey).0),
+        ..circom(&daemon, "multiplier")
+    };
+    let failure = import(&mut daemon, &refused, 0).unwrap_err();
+    assert_eq!(
+        (failure.class.as_str(), failure.code.as_str()),
+        ("circuit_failed", "setup-unfinished")
+    );
+    let input = json!({"witness": daemon.put(&fixture("multiplier", "witness.wtns")).to_string()});
+    let failure = daemon.synth(work(1), &refused, input.clone()).unwrap_err();
+    assert_eq!(failure.code, "setup-unfinished");
+
+    let allowed = CircuitFiles {
+        circuit: [7; 32],
+        allow_unfinished: true,
+        ..refused
+    };
+    let (facts, vk, matrices) = import(&mut daemon, &allowed, 0).unwrap();
+    let setup: Value = serde_json::from_str(&facts.setup).unwrap();
+    assert!(
+        facts.insecure && setup["kind"] == "unfinished" && setup["contributions"] == 0,
+        "{setup}"
+    );
+    assert_eq!(setup["circuit_hash"].as_str().map(str::len), Some(128));
+    let files = CircuitFiles {
+        vk: Some(vk),
+        matrices: Some(matrices),
+        ..allowed
+    };
+    let ready = daemon.synth(work(2), &files, input).unwrap();
+    let proof = daemon.prove(work(2), &ready, Vec::new()).proof.unwrap();
+    let vk = std::fs::read(daemon.object(Digest(vk))).unwrap();
+    Groth16::new().verify(Some(&vk), &ready.public, &proof).unwrap();
 }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::sym::Sym;
 use proofkeep_formats::zkey::{ContributionKind, Zkey};
-use proofkeep_groth16::check::{check_circuit, check_points, check_vk, point_count};
+use proofkeep_groth16::check::{check_circuit, check_points, check_vk_with, point_count};
 use proofkeep_groth16::matrices::{Matrices, MatrixError};
 use proofkeep_groth16::memory::{KeyCounts, SLACK, key_bytes};
 use proofkeep_groth16::vk::VerifyingKey;
@@ -58,7 +58,7 @@ pub fn import(
 ) -> Result<Imported, Failure> {
     let zkey_map = shelf.map(key::zkey_of(files)?, ".zkey")?;
     let zkey = Zkey::parse(&zkey_map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
-    let vk = check_vk(&zkey).map_err(|error| failure::check(&error, watch))?;
+    let vk = check_vk_with(&zkey, key::unfinished(files)).map_err(|error| failure::check(&error, watch))?;
     go_on(watch, 0)?;
     let circuit = files
         .r1cs
@@ -172,7 +172,16 @@ fn facts(zkey: &Zkey<'_>, matrices: &Matrices) -> CircuitFacts {
 
 /// Where the key comes from, and whether anyone can forge under it.
 fn setup(zkey: &Zkey<'_>) -> (serde_json::Value, bool) {
-    let Some(section) = &zkey.contributions else {
+    let section = zkey.contributions.as_ref();
+    if zkey.is_unfinished() {
+        let setup = json!({
+            "kind": "unfinished",
+            "contributions": section.map_or(0, |section| section.list.len()),
+            "circuit_hash": section.map(|section| hex::encode(section.circuit_hash)),
+        });
+        return (setup, true);
+    }
+    let Some(section) = section else {
         return (json!({"kind": "unknown", "contributions": 0}), true);
     };
     if section.list.is_empty() {

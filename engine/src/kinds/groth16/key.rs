@@ -6,6 +6,7 @@ use memmap2::Mmap;
 use proofkeep_groth16::bases::KeyBytes;
 use proofkeep_groth16::key::ProvingKey;
 use proofkeep_groth16::matrices::Matrices;
+use proofkeep_groth16::vk::UnfinishedSetup;
 use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Failure, FailureClass};
 
@@ -38,6 +39,11 @@ pub(super) fn zkey_of(files: &CircuitFiles) -> Result<Digest, Failure> {
     })
 }
 
+/// What the circuit's registration says of an unfinished setup; its digest covers that.
+pub(super) fn unfinished(files: &CircuitFiles) -> UnfinishedSetup {
+    UnfinishedSetup::accept_if(files.allow_unfinished)
+}
+
 /// Pins a circuit's key, and loads it first if it isn't resident.
 pub(super) fn pin(
     files: &CircuitFiles,
@@ -56,7 +62,8 @@ pub(super) fn pin(
             .transpose()?;
         watch.progress(0);
         let bytes: KeyBytes = Arc::new(map);
-        let key = ProvingKey::from_zkey(bytes, matrices).map_err(|error| failure::key(&error))?;
+        let key = ProvingKey::from_zkey_with(bytes, matrices, unfinished(files))
+            .map_err(|error| failure::key(&error))?;
         let bytes = mapped + key.owned_bytes();
         Ok((ResidentKey { key, digest: zkey }, bytes))
     })

@@ -13,7 +13,7 @@ mod vks;
 use proofkeep_formats::json::VkJson;
 use proofkeep_groth16::proof::Proof;
 use proofkeep_groth16::verify::verify;
-use proofkeep_groth16::vk::VerifyingKey;
+use proofkeep_groth16::vk::{UnfinishedSetup, VerifyingKey};
 use proofkeep_store::records::{Failure, FailureClass, OnFailure, Priority};
 use serde_json::{Map, Value};
 
@@ -74,11 +74,13 @@ impl Kind for Groth16 {
     }
 }
 
-/// Reads a verification key as the import wrote it (snarkjs's `verification_key.json`).
+/// Reads a verification key as the import wrote it (snarkjs's `verification_key.json`). An import writes the key of an
+/// unfinished setup only where its circuit allows it, so that isn't asked again.
 fn read_vk(bytes: &[u8]) -> Result<VerifyingKey, Failure> {
     let unreadable = |code: &str, detail: String| Failure::coded(FailureClass::InvalidProof, code, detail);
     let json = VkJson::from_json(bytes).map_err(|error| unreadable(error.code(), error.to_string()))?;
-    VerifyingKey::from_json(&json).map_err(|error| unreadable(error.code(), error.to_string()))
+    VerifyingKey::from_json_with(&json, UnfinishedSetup::Accept)
+        .map_err(|error| unreadable(error.code(), error.to_string()))
 }
 
 /// Verifies 192 bytes against 32 little-endian bytes for each public signal.
