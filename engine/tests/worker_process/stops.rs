@@ -1,5 +1,7 @@
 //! Stop, drop, evict: what ends work early.
 
+use std::time::{Duration, Instant};
+
 use proofkeep_engine::kinds::Kind;
 use proofkeep_engine::kinds::groth16::Groth16;
 use proofkeep_engine::protocol::{self, CircuitFiles, FromWorker, ToWorker, WireToken, Work};
@@ -18,6 +20,7 @@ crate::tests![
     pieces_are_saved_when_they_cost_more_than_the_limit,
     a_stop_for_a_lease_that_is_over_says_nothing,
     a_synthesis_is_stopped,
+    a_calculator_without_end_is_stopped,
     a_dropped_witness_is_gone_and_every_drop_is_answered,
     a_drop_of_running_work_is_answered_when_its_memory_is_free,
     a_key_in_use_is_evicted_when_it_is_free,
@@ -200,6 +203,31 @@ fn a_synthesis_is_stopped() {
             class: class.to_owned(),
         });
         assert_eq!(daemon.hear_synth(token).unwrap_err().class, class);
+    }
+}
+
+fn a_calculator_without_end_is_stopped() {
+    let mut daemon = Daemon::with(Options {
+        wasm: (1 << 30, u64::MAX),
+        ..Options::default()
+    });
+    let files = CircuitFiles {
+        wasm: Some(daemon.put(include_bytes!("endless.wasm")).0),
+        sym: None,
+        ..circom(&daemon, "multiplier")
+    };
+    let input = json!({"input_blob": daemon.put(&fixture("multiplier", "input.json")).to_string()});
+    for class in ["cancelled", "shutdown"] {
+        let token = daemon.ask_synth(work(1), &files, input.clone(), false);
+        hear_progress(&mut daemon, token, 200);
+        let asked = Instant::now();
+        daemon.say(&ToWorker::Stop {
+            token,
+            class: class.to_owned(),
+        });
+        assert_eq!(daemon.hear_synth(token).unwrap_err().class, class);
+        // A second on a machine that does nothing else.
+        assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
     }
 }
 

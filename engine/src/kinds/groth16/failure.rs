@@ -14,8 +14,11 @@ pub(super) fn input(error: &FormatError) -> Failure {
     Failure::coded(FailureClass::InputInvalid, error.code(), error.to_string())
 }
 
-/// The calculator found no witness: the input's fault, or its limits'.
-pub(super) fn calculator(error: &WitnessError) -> Failure {
+/// The calculator found no witness: the input's fault, or its limits'; or it was stopped.
+pub(super) fn calculator(error: &WitnessError, watch: &dyn Watch) -> Failure {
+    if *error == WitnessError::Stopped {
+        return stopped(watch);
+    }
     Failure::coded(FailureClass::InputInvalid, error.code(), error.to_string())
 }
 

@@ -1,5 +1,7 @@
 //! The witness of one partition: read or calculated, then checked against the circuit.
 
+use std::ops::ControlFlow;
+
 use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::sym::Sym;
 use proofkeep_formats::wtns;
@@ -79,34 +81,29 @@ fn calculate(
     };
     let wasm = task.shelf.map(wasm, ".wasm")?;
     let input = task.shelf.map(digest, "input")?;
-    let mut calculator = Calculator::new(&wasm, limits).map_err(|error| failure::calculator(&error))?;
+    let mut calculator =
+        Calculator::new(&wasm, limits).map_err(|error| failure::calculator(&error, watch))?;
     if let Some(sym) = files.sym.map(Digest) {
         let sym = task.shelf.map(sym, ".sym")?;
         calculator = calculator
-            .with_sym(&sym)
-            .map_err(|error| failure::calculator(&error))?;
+            .with_sym_watched(&sym, &mut || alive(watch))
+            .map_err(|error| failure::calculator(&error, watch))?;
     }
     go_on(watch, 200)?;
-    let values = alive(watch, || calculator.calculate(&input));
-    values
+    calculator
+        .calculate_watched(&input, &mut || alive(watch))
         .map(Zeroizing::new)
-        .map_err(|error| failure::calculator(&error))
+        .map_err(|error| failure::calculator(&error, watch))
 }
 
-/// Runs the calculator while another thread shows that the process lives. Its fuel ends it, so it can't hide a hang.
-fn alive<T>(watch: &dyn Watch, work: impl FnOnce() -> T) -> T {
-    let (ended, beats) = std::sync::mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            use std::sync::mpsc::RecvTimeoutError::Timeout;
-            while beats.recv_timeout(std::time::Duration::from_secs(2)) == Err(Timeout) {
-                watch.progress(200);
-            }
-        });
-        let result = work();
-        drop(ended);
-        result
-    })
+/// Between two slices of a calculation: it goes on, unless it was stopped.
+fn alive(watch: &dyn Watch) -> ControlFlow<()> {
+    watch.progress(200);
+    if watch.stopped().is_some() {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
 }
 
 /// Length, range and constraints; on another path when the last proof was invalid.
