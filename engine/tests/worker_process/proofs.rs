@@ -23,6 +23,7 @@ crate::tests![
     a_calculator_that_does_not_end_or_wants_too_much_is_ended,
     a_missing_object_is_said_to_be_missing,
     a_recheck_walks_every_constraint_and_the_keys_bytes,
+    a_bad_witness_without_constraints_is_told_from_a_bad_device,
 ];
 
 pub fn work(job: u64) -> Work {
@@ -331,4 +332,46 @@ fn a_recheck_walks_every_constraint_and_the_keys_bytes() {
         (failure.class.as_str(), failure.code.as_str()),
         ("params_mismatch", "zkey-damaged")
     );
+}
+
+fn a_bad_witness_without_constraints_is_told_from_a_bad_device() {
+    let mut daemon = Daemon::new();
+    let files = CircuitFiles {
+        r1cs: None,
+        ..circom(&daemon, "poseidon2")
+    };
+    let files = crate::imports::imported(&mut daemon, &files);
+    let good = witness(&daemon, "poseidon2");
+    let bad = json!({"witness": daemon.put(&bad_witness("poseidon2")).to_string()});
+    let mut prove = |attempt, input: &Value, recheck, known| {
+        let work = Work { attempt, ..work(1) };
+        let token = daemon.ask_synth(work, &files, input.clone(), recheck);
+        let ready = daemon.hear_synth(token).unwrap();
+        daemon.prove(work, &ready, known)
+    };
+    // The first time it may be the device, so it is tried again.
+    let first = prove(1, &bad, false, Vec::new()).failure.unwrap();
+    assert_eq!(first.class, "invalid_proof");
+    assert!(first.detail.contains("no .r1cs"), "{}", first.detail);
+    // The second time it is not.
+    let second = prove(2, &bad, true, Vec::new()).failure.unwrap();
+    assert_eq!(
+        (second.class.as_str(), second.code.as_str()),
+        ("unsatisfied", "unsatisfied")
+    );
+    assert!(second.detail.contains("without the .r1cs"), "{}", second.detail);
+    // A good witness is proved, whatever was wrong with its last proof.
+    let ended = prove(3, &good, true, Vec::new());
+    assert!(ended.proof.is_some());
+    // A wrong piece is the device's fault, not the witness's.
+    let wrong = WirePiece {
+        name: "A".to_owned(),
+        ..ended.pieces[3].clone()
+    };
+    let failure = prove(4, &good, true, vec![wrong]).failure.unwrap();
+    assert_eq!(
+        (failure.class.as_str(), failure.code.as_str()),
+        ("invalid_proof", "pieces-differ")
+    );
+    assert!(failure.detail.contains("proof's A came"), "{}", failure.detail);
 }

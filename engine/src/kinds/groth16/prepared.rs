@@ -22,6 +22,18 @@ use crate::params::Pinned;
 /// What each piece takes of a dense proof, in permille, in the order of [`Part::ALL`]: the MSM over G2 is the long one.
 const SHARES: [u16; 5] = [220, 130, 130, 110, 410];
 
+/// What is known of a witness before it is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// It satisfies every constraint.
+    Done,
+    /// Nothing: without the `.r1cs` nobody knows the constraints whole.
+    Impossible,
+    /// Nothing, and its last proof was invalid. So its pieces are made twice, to tell a bad witness from a device that
+    /// makes mistakes.
+    ByProvingTwice,
+}
+
 /// A witness, its key and the pieces there are. Nothing of it is shown.
 pub(super) struct Ready {
     values: Zeroizing<Vec<ScalarBytes>>,
@@ -29,6 +41,7 @@ pub(super) struct Ready {
     public: Vec<u8>,
     key: Pinned<ResidentKey>,
     threads: Threads,
+    check: Check,
     pieces: Vec<PieceResult>,
 }
 
@@ -47,6 +60,7 @@ impl Ready {
         public: Vec<u8>,
         key: Pinned<ResidentKey>,
         threads: Threads,
+        check: Check,
     ) -> Self {
         Self {
             values,
@@ -54,7 +68,60 @@ impl Ready {
             public,
             key,
             threads,
+            check,
             pieces: Vec::new(),
+        }
+    }
+
+    /// Makes every piece again, on the processor, and holds those of the device against them.
+    fn make_again(&self, pieces: &[PieceResult], watch: &dyn Watch) -> Result<(), Failure> {
+        let control = Slices::new(&[], watch);
+        let mut on_piece = |result: PieceResult, _| {
+            control.finished(result.piece());
+            control.edge()
+        };
+        let slices = |done: u64, total: u64| control.slice(done, total);
+        let again = Prover::new(&self.key.key, self.threads.backend().clone())
+            .prove_pieces(&self.witness()?, &[], &mut on_piece, &slices)
+            .map_err(|error: ProveError| failure::prove(&error, watch))?;
+        let differs = |part: &Part| {
+            let of = |results: &[PieceResult]| results.iter().find(|one| one.piece() == *part).copied();
+            of(pieces) != of(&again)
+        };
+        let names: Vec<&str> = Part::ALL.into_iter().filter(differs).map(Part::name).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        // As an invalid proof, so that the pieces that were saved go too.
+        let detail = format!(
+            "made twice, the proof's {} came out differently: the device or the memory makes mistakes",
+            names.join(", ")
+        );
+        Err(Failure::coded(
+            FailureClass::InvalidProof,
+            "pieces-differ",
+            detail,
+        ))
+    }
+
+    /// The proof doesn't hold. Where the witness wasn't checked, that is the likely reason.
+    fn invalid(&self, failure: Failure) -> Failure {
+        match self.check {
+            Check::Done => failure,
+            Check::Impossible => Failure::coded(
+                failure.class,
+                failure.code,
+                format!(
+                    "{}; the circuit has no .r1cs, so the witness could not be checked",
+                    failure.detail
+                ),
+            ),
+            Check::ByProvingTwice => Failure::new(
+                FailureClass::Unsatisfied,
+                "no valid proof comes from this witness: it was proved more than once, on different paths, with the \
+                 same result, so it doesn't satisfy the circuit; without the .r1cs nothing better is known, register \
+                 the circuit with it to learn which constraint fails",
+            ),
         }
     }
 
@@ -106,6 +173,9 @@ impl Prepared for Ready {
         let pieces = prover
             .prove_pieces(&self.witness()?, &known, &mut on_piece, &slices)
             .map_err(|error: ProveError| failure::prove(&error, watch))?;
+        if self.check == Check::ByProvingTwice {
+            self.make_again(&pieces, watch)?;
+        }
         self.pieces = pieces;
         Ok(proved)
     }
@@ -117,7 +187,8 @@ impl Prepared for Ready {
             .assemble_random(&self.pieces)
             .map_err(|error| failure::assemble(&error))?;
         let bytes = proof.to_bytes(Encoding::Compressed);
-        super::verify_bytes(self.key.key.vk(), &self.public, &bytes)?;
+        super::verify_bytes(self.key.key.vk(), &self.public, &bytes)
+            .map_err(|failure| self.invalid(failure))?;
         Ok(bytes)
     }
 }

@@ -14,7 +14,7 @@ use proofkeep_witness::{Calculator, Limits};
 use zeroize::Zeroizing;
 
 use super::input::Input;
-use super::prepared::Ready;
+use super::prepared::{Check, Ready};
 use super::{failure, key};
 use crate::kinds::{SynthTask, Watch};
 use crate::protocol::CircuitFiles;
@@ -47,7 +47,21 @@ pub(super) fn synthesize(task: &SynthTask<'_>, watch: &dyn Watch) -> Result<Read
     let public = values.get(1..=vk_public).unwrap_or(&[]).as_flattened().to_vec();
     let digest = Digest::of(values.as_flattened());
     go_on(watch, 1000)?;
-    Ok(Ready::new(values, digest, public, key, task.threads.clone()))
+    let check = match (key.key.matrices().c().is_some(), task.recheck) {
+        // A recheck without compiled constraints has walked those of the `.r1cs`, if there is one.
+        (true, _) => Check::Done,
+        (false, true) if files.r1cs.is_some() => Check::Done,
+        (false, false) => Check::Impossible,
+        (false, true) => Check::ByProvingTwice,
+    };
+    Ok(Ready::new(
+        values,
+        digest,
+        public,
+        key,
+        task.threads.clone(),
+        check,
+    ))
 }
 
 fn go_on(watch: &dyn Watch, permille: u16) -> Result<(), Failure> {
