@@ -2,14 +2,12 @@
 //!
 //! An unknown key, a bad size or a bad duration is an error that names the file and the line, never a silent default.
 
-mod limits;
 mod quantity;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use limits::memory_limit;
 pub use quantity::{parse_duration, parse_size};
 use serde::Deserialize;
 
@@ -98,7 +96,7 @@ struct File {
 }
 
 impl Config {
-    /// What is set when nobody sets anything: one CPU device with two slots and every core, three quarters of the
+    /// What is set when nobody sets anything: one CPU device with two slots and every core, four fifths of the
     /// memory that this process may have, loopback.
     #[must_use]
     pub fn defaults() -> Self {
@@ -109,12 +107,12 @@ impl Config {
             allowed_hosts: Vec::new(),
             cpu_devices: vec![2],
             threads: u32::try_from(threads).unwrap_or(1),
-            memory: memory_limit() / 4 * 3,
+            memory: proofkeep_engine::budget::machine_memory().default_budget(),
             max_jobs: 100_000,
             checkpoint_after: Duration::from_secs(1),
             grace: Duration::from_secs(20),
             max_upload: 64 << 30,
-            wasm_memory: 1 << 30,
+            wasm_memory: 256 << 20,
             wasm_fuel: 100_000_000_000,
             allow_insecure_setup: true,
         }
@@ -125,13 +123,21 @@ impl Config {
     /// # Errors
     /// When the file can't be read or says something that isn't known.
     pub fn with_file(mut self, path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-        let malformed = |text: String| ConfigError::Malformed { path: path.to_owned(), text };
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        let malformed = |text: String| ConfigError::Malformed {
+            path: path.to_owned(),
+            text,
+        };
         let file: File = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
         let at_line = |span: &toml::Spanned<String>, name: &str, expected: &str| {
             let line = text[..span.span().start].lines().count().max(1);
-            malformed(format!("line {line}: {name}: expected {expected}, found {:?}", span.get_ref()))
+            malformed(format!(
+                "line {line}: {name}: expected {expected}, found {:?}",
+                span.get_ref()
+            ))
         };
         let size = |value: Option<toml::Spanned<String>>, name: &str, into: &mut u64| match value {
             Some(span) => parse_size(span.get_ref())
@@ -148,12 +154,18 @@ impl Config {
         size(file.memory, "memory", &mut self.memory)?;
         size(file.max_upload, "max_upload", &mut self.max_upload)?;
         size(file.wasm_memory, "wasm_memory", &mut self.wasm_memory)?;
-        duration(file.checkpoint_after, "checkpoint_after", &mut self.checkpoint_after)?;
+        duration(
+            file.checkpoint_after,
+            "checkpoint_after",
+            &mut self.checkpoint_after,
+        )?;
         duration(file.grace, "grace", &mut self.grace)?;
         if let Some(listen) = file.listen {
-            self.listen = listen
-                .parse()
-                .map_err(|_| malformed(format!("listen: expected an address like 127.0.0.1:8420, found {listen:?}")))?;
+            self.listen = listen.parse().map_err(|_| {
+                malformed(format!(
+                    "listen: expected an address like 127.0.0.1:8420, found {listen:?}"
+                ))
+            })?;
         }
         self.data_dir = file.data_dir.unwrap_or(self.data_dir);
         self.allowed_hosts = file.allowed_hosts.unwrap_or(self.allowed_hosts);
@@ -170,18 +182,90 @@ impl Config {
     /// # Errors
     /// When a value can't be read.
     pub fn with_environment(mut self, get: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        set(&get, "PROOFKEEP_DATA_DIR", "a directory", |text| Some(text.into()), &mut self.data_dir)?;
-        set(&get, "PROOFKEEP_LISTEN", "an address like 127.0.0.1:8420", |text| text.parse().ok(), &mut self.listen)?;
-        set(&get, "PROOFKEEP_CPU_DEVICES", "slots of each device, like 2 or 1,1", parse_slots, &mut self.cpu_devices)?;
-        set(&get, "PROOFKEEP_THREADS", "a number of threads", |text| text.parse().ok(), &mut self.threads)?;
-        set(&get, "PROOFKEEP_MEMORY", quantity::SIZE, parse_size, &mut self.memory)?;
-        set(&get, "PROOFKEEP_MAX_JOBS", "a number of jobs", |text| text.parse().ok(), &mut self.max_jobs)?;
-        set(&get, "PROOFKEEP_CHECKPOINT_AFTER", quantity::DURATION, parse_duration, &mut self.checkpoint_after)?;
-        set(&get, "PROOFKEEP_GRACE", quantity::DURATION, parse_duration, &mut self.grace)?;
-        set(&get, "PROOFKEEP_MAX_UPLOAD", quantity::SIZE, parse_size, &mut self.max_upload)?;
-        set(&get, "PROOFKEEP_WASM_MEMORY", quantity::SIZE, parse_size, &mut self.wasm_memory)?;
-        set(&get, "PROOFKEEP_WASM_FUEL", "a number", |text| text.parse().ok(), &mut self.wasm_fuel)?;
-        set(&get, "PROOFKEEP_ALLOW_INSECURE_SETUP", "true or false", |text| text.parse().ok(), &mut self.allow_insecure_setup)?;
+        set(
+            &get,
+            "PROOFKEEP_DATA_DIR",
+            "a directory",
+            |text| Some(text.into()),
+            &mut self.data_dir,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_LISTEN",
+            "an address like 127.0.0.1:8420",
+            |text| text.parse().ok(),
+            &mut self.listen,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_CPU_DEVICES",
+            "slots of each device, like 2 or 1,1",
+            parse_slots,
+            &mut self.cpu_devices,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_THREADS",
+            "a number of threads",
+            |text| text.parse().ok(),
+            &mut self.threads,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_MEMORY",
+            quantity::SIZE,
+            parse_size,
+            &mut self.memory,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_MAX_JOBS",
+            "a number of jobs",
+            |text| text.parse().ok(),
+            &mut self.max_jobs,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_CHECKPOINT_AFTER",
+            quantity::DURATION,
+            parse_duration,
+            &mut self.checkpoint_after,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_GRACE",
+            quantity::DURATION,
+            parse_duration,
+            &mut self.grace,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_MAX_UPLOAD",
+            quantity::SIZE,
+            parse_size,
+            &mut self.max_upload,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_WASM_MEMORY",
+            quantity::SIZE,
+            parse_size,
+            &mut self.wasm_memory,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_WASM_FUEL",
+            "a number",
+            |text| text.parse().ok(),
+            &mut self.wasm_fuel,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_ALLOW_INSECURE_SETUP",
+            "true or false",
+            |text| text.parse().ok(),
+            &mut self.allow_insecure_setup,
+        )?;
         Ok(self)
     }
 
@@ -193,9 +277,20 @@ impl Config {
         if !self.listen.ip().is_loopback() {
             return Err(ConfigError::NotLoopback(self.listen));
         }
-        let value = |name: &str, expected, found: String| Err(ConfigError::Value { name: name.to_owned(), expected, found });
-        if self.cpu_devices.is_empty() || self.cpu_devices.iter().any(|slots| !(1..=64).contains(slots)) {
-            return value("cpu_devices", "1 to 64 slots for each device", format!("{:?}", self.cpu_devices));
+        let value = |name: &str, expected, found: String| {
+            Err(ConfigError::Value {
+                name: name.to_owned(),
+                expected,
+                found,
+            })
+        };
+        let slots = self
+            .cpu_devices
+            .iter()
+            .fold(0, |sum: u32, slots| sum.saturating_add(*slots));
+        if self.cpu_devices.is_empty() || self.cpu_devices.contains(&0) || slots > MAX_SLOTS {
+            let expected = "at least one slot for each device, at most 32 in all";
+            return value("cpu_devices", expected, format!("{:?}", self.cpu_devices));
         }
         if !(1..=1024).contains(&self.threads) {
             return value("threads", "1 to 1024", self.threads.to_string());
@@ -203,6 +298,9 @@ impl Config {
         Ok(self)
     }
 }
+
+/// Slots of all devices together; so many open attempts still end in one transaction when the daemon starts again.
+const MAX_SLOTS: u32 = 32;
 
 /// Slots of each CPU device: `2`, or `1,1`.
 #[must_use]
@@ -218,7 +316,11 @@ fn set<T>(
     into: &mut T,
 ) -> Result<(), ConfigError> {
     if let Some(found) = get(name) {
-        *into = parse(&found).ok_or(ConfigError::Value { name: name.to_owned(), expected, found })?;
+        *into = parse(&found).ok_or(ConfigError::Value {
+            name: name.to_owned(),
+            expected,
+            found,
+        })?;
     }
     Ok(())
 }
@@ -248,26 +350,55 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_an_error_that_names_the_line() {
-        let error = file("max_jobs = 3\nmemmory = \"2 GiB\"\n").unwrap_err().to_string();
+        let error = file("max_jobs = 3\nmemmory = \"2 GiB\"\n")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("line 2") && error.contains("memmory"), "{error}");
     }
 
     #[test]
     fn a_bad_size_is_an_error_that_names_the_line_and_what_would_do() {
-        let error = file("\nmax_jobs = 3\nmemory = \"2 gigs\"\n").unwrap_err().to_string();
-        assert!(error.contains("line 3") && error.contains("2 gigs") && error.contains("GiB"), "{error}");
+        let error = file("\nmax_jobs = 3\nmemory = \"2 gigs\"\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("line 3") && error.contains("2 gigs") && error.contains("GiB"),
+            "{error}"
+        );
     }
 
     #[test]
     fn the_environment_wins_over_the_file_and_its_errors_name_the_variable() {
         let get = |name: &str| (name == "PROOFKEEP_THREADS").then(|| "many".to_owned());
         let error = Config::defaults().with_environment(get).unwrap_err().to_string();
-        assert!(error.contains("PROOFKEEP_THREADS") && error.contains("many"), "{error}");
+        assert!(
+            error.contains("PROOFKEEP_THREADS") && error.contains("many"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn more_slots_than_a_boot_can_open_are_refused_before_it_tries() {
+        let with = |cpu_devices: &[u32]| {
+            Config {
+                cpu_devices: cpu_devices.to_vec(),
+                ..Config::defaults()
+            }
+            .checked()
+            .map_err(|error| error.to_string())
+        };
+        assert!(with(&[16, 16]).is_ok());
+        for bad in [&[][..], &[0], &[33], &[16, 17], &[u32::MAX, 2]] {
+            assert!(with(bad).unwrap_err().contains("32 in all"), "{bad:?}");
+        }
     }
 
     #[test]
     fn any_address_but_loopback_is_refused() {
-        let config = Config { listen: SocketAddr::from(([0, 0, 0, 0], 8420)), ..Config::defaults() };
+        let config = Config {
+            listen: SocketAddr::from(([0, 0, 0, 0], 8420)),
+            ..Config::defaults()
+        };
         assert!(config.checked().unwrap_err().to_string().contains("loopback"));
     }
 }

@@ -44,7 +44,9 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     (!number.is_empty()).then(|| (number, unit.trim()))
 }
@@ -73,7 +75,16 @@ mod tests {
         assert_eq!(parse_size("4096"), Some(4096));
         assert_eq!(parse_size("1.5 GiB"), Some(3 << 29));
         assert_eq!(parse_size("2GB"), Some(2_000_000_000));
-        for bad in ["", "GiB", "1.2.3 GiB", "1. GiB", "-1", "10 gb", "1e3", "99999999999 TiB"] {
+        for bad in [
+            "",
+            "GiB",
+            "1.2.3 GiB",
+            "1. GiB",
+            "-1",
+            "10 gb",
+            "1e3",
+            "99999999999 TiB",
+        ] {
             assert_eq!(parse_size(bad), None, "{bad}");
         }
     }

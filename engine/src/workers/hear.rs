@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use proofkeep_store::CommitError;
 use proofkeep_store::ids::{Digest, Millis, Token};
-use proofkeep_store::machine::{Command, ProofStored, SynthEnd};
+use proofkeep_store::machine::{Command, ProofStored, Reply, SynthEnd};
 use proofkeep_store::records::{AttemptRef, Failure, FailureClass};
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
@@ -118,7 +118,14 @@ pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &Oo
         own_fault: death.own_fault,
         process_peak_bytes: reader.peak(),
     };
-    match core.commit(lost) {
+    // What doesn't fit one transaction waits for the same command again.
+    let ended = loop {
+        match core.commit(lost.clone()) {
+            Ok(committed) if committed.reply == Reply::More => {}
+            ended => break ended,
+        }
+    };
+    match ended {
         // A daemon that is stopping leaves the rest to the next boot.
         Ok(_) | Err(CommitError::Stopped) => {}
         Err(error) => {
