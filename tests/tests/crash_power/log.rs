@@ -47,18 +47,19 @@ impl fmt::Display for Peak {
     }
 }
 
-/// Finds it, from the recorded writes and syncs themselves. What sled writes while it opens, before the first sync of
-/// a life, is no group of ours: it fills up the segment that the last life left, in one write.
+/// Finds it, from the recorded writes and syncs themselves. A write of one byte over and over is no log: while it
+/// opens, sled wipes segments that are free and what follows the last record, and syncs that before it goes on.
 pub fn peak(recording: &Recording) -> Peak {
     let log = log_inode(recording);
     let mut peak = Peak::default();
     let mut pending: Vec<(usize, u64, u64)> = Vec::new();
     let mut begun = std::collections::HashMap::new();
     let mut started = 0;
+    let wipes = |data: &[u8]| data.iter().all(|byte| Some(byte) == data.first());
     for (i, entry) in recording.entries().iter().enumerate() {
         match &entry.change {
             Change::Start { .. } => started = i,
-            Change::Write { inode, offset, data } if *inode == log => {
+            Change::Write { inode, offset, data } if *inode == log && !wipes(recording.data(entry)) => {
                 pending.push((i, *offset, data.len() as u64));
                 let bytes = pending.iter().map(|(_, _, length)| length).sum();
                 if bytes > peak.bytes {

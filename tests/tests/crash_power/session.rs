@@ -17,7 +17,7 @@ use uuid::Uuid;
 /// Callers at once.
 const CALLERS: u64 = 64;
 /// Jobs of each, in each life.
-const JOBS: u64 = 3;
+const JOBS: u64 = 2;
 /// Ended jobs that are kept.
 const KEPT: &str = "48";
 
@@ -58,6 +58,7 @@ pub fn record(root: &Path) -> Recorded {
         journal: 0,
     };
     std::fs::create_dir(&recorded.data).unwrap();
+    let mut unfinished = None;
     for life in 0..3 {
         let daemon = start(&recorded);
         let client = Client {
@@ -66,6 +67,7 @@ pub fn record(root: &Path) -> Recorded {
             salt: AtomicU64::new(life << 32),
             said: Mutex::default(),
         };
+        unfinished.take().into_iter().for_each(|job| client.cancel(job));
         crowd(&client, &mut recorded);
         let largest = client.submit(1024, 0);
         client.upload(life);
@@ -78,6 +80,8 @@ pub fn record(root: &Path) -> Recorded {
         if life < 2 {
             if life == 0 {
                 client.cancel(largest);
+            } else {
+                unfinished = Some(largest);
             }
             stop(daemon, &recorded.log);
         } else {
@@ -108,8 +112,6 @@ fn start(recorded: &Recorded) -> Daemon {
             "1",
             "--max-jobs",
             KEPT,
-            "--checkpoint-after",
-            "0ms",
             "--grace",
             "5s",
         ])
@@ -144,7 +146,7 @@ fn crowd(client: &Client, recorded: &mut Recorded) {
         for _ in 0..CALLERS {
             scope.spawn(|| {
                 for _ in 0..JOBS {
-                    client.submit(2, 0);
+                    client.submit(1, 0);
                 }
             });
         }

@@ -20,7 +20,7 @@ use proofkeep_store::query::{self, Found};
 use proofkeep_store::records::Checkpoint;
 use proofkeep_store::{Options, Store};
 use proofkeep_tests::fixtures;
-use proofkeep_tests::harness::{Daemon, proofkeep, until_some};
+use proofkeep_tests::harness::{Daemon, proofkeep};
 use proofkeep_tests::kill::copy;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -40,7 +40,7 @@ fn a_killed_proof_goes_on_where_it_was_and_a_wrong_piece_is_dropped() {
     drop((r1cs, zkey));
 
     let mut daemon = daemon;
-    for pieces in [1, 2, 4] {
+    for pieces in [1, 1, 2] {
         daemon = kill_after(daemon, &data, root.path(), &witness, pieces);
     }
     corrupt_one(daemon, &data, root.path(), &witness);
@@ -80,47 +80,54 @@ fn submit(daemon: &Daemon, witness: &str) -> String {
 /// Submits a proof and kills the daemon once so many pieces are durable; answers the job and what is durable then. A
 /// proof that was faster is left alone, and another one is submitted.
 fn kill_a_proof(
-    daemon: Daemon,
+    mut daemon: Daemon,
     data: &Path,
     root: &Path,
     witness: &str,
     pieces: usize,
 ) -> (String, Checkpoint) {
-    let id = until_some("a proof is hit between two pieces", || {
+    for _ in 0..50 {
         let id = submit(&daemon, witness);
-        loop {
-            let partition = daemon.get(&format!("/v1/jobs/{id}")).expect(200).json()["partitions"][0].take();
-            if partition["checkpoint"]
-                .as_array()
-                .is_some_and(|made| (pieces..PIECES).contains(&made.len()))
-            {
-                return Some(id);
-            }
-            if partition["state"] == "proved" {
-                return None;
-            }
+        if !is_hit(&daemon, &id, pieces) {
+            continue;
         }
-    });
-    drop(daemon.kill());
-    let scratch = root.join("copy");
-    if scratch.exists() {
-        std::fs::remove_dir_all(&scratch).unwrap();
-    }
-    copy(data, &scratch).unwrap();
-    let store = Store::open(
-        &scratch,
-        &Options {
+        drop(daemon.kill());
+        let scratch = root.join("copy");
+        if scratch.exists() {
+            std::fs::remove_dir_all(&scratch).unwrap();
+        }
+        copy(data, &scratch).unwrap();
+        let options = Options {
             create: false,
             ..Options::default()
-        },
-    )
-    .unwrap();
-    let number = number(&store, &id);
-    let checkpoint = store
-        .read(|view| query::checkpoint(view, number, 0))
-        .unwrap()
-        .unwrap();
-    (id, checkpoint)
+        };
+        let store = Store::open(&scratch, &options).unwrap();
+        let number = number(&store, &id);
+        let checkpoint = store.read(|view| query::checkpoint(view, number, 0)).unwrap();
+        drop(store);
+        // The kill comes a moment after the look: all pieces, or the proof itself, may be there by then.
+        if let Some(checkpoint) = checkpoint.filter(|made| (pieces..PIECES).contains(&made.pieces.len())) {
+            return (id, checkpoint);
+        }
+        daemon = start(data);
+        assert_eq!(daemon.wait_for_end(&id)["state"], "succeeded");
+    }
+    panic!("no proof was hit between two pieces");
+}
+
+/// Waits until so many pieces are durable; `false` if the proof was faster.
+fn is_hit(daemon: &Daemon, id: &str, pieces: usize) -> bool {
+    loop {
+        let mut job = daemon.get(&format!("/v1/jobs/{id}")).expect(200).json();
+        let partition = job["partitions"][0].take();
+        if partition["state"] == "proved" {
+            return false;
+        }
+        let made = partition["checkpoint"].as_array().map_or(0, Vec::len);
+        if (pieces..PIECES).contains(&made) {
+            return true;
+        }
+    }
 }
 
 fn number(store: &Store, id: &str) -> JobNumber {
