@@ -160,7 +160,7 @@ fn what_the_daemon_refuses_is_one_sentence_with_its_code() {
         ("show 01890000-0000-7000-8000-000000000000", "unknown-job"),
         ("circuit show nothing", "unknown-circuit"),
         ("submit nothing --input witness.wtns", "unknown-circuit"),
-        ("submit poseidon2 --input vkey.json --wait", ""),
+        ("submit poseidon2 --input vkey.json --wait", "signal-unknown"),
     ] {
         let ran = desk.ask(&daemon, line).expect(1);
         assert!(ran.stderr.contains(code), "{line}: {}", ran.stderr);
