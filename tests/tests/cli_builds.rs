@@ -23,9 +23,8 @@ fn a_test_build_says_so_and_a_release_has_no_scripted_kind() {
 #[test]
 fn a_rule_that_a_test_build_is_to_drop_must_exist() {
     let directory = tempfile::tempdir().unwrap();
-    let launch = |rule: &str| {
-        Launch::test_build(&directory.path().join("data")).env("PROOFKEEP_WITHOUT_RULE", rule)
-    };
+    let launch =
+        |rule: &str| Launch::test_build(&directory.path().join("data")).env("PROOFKEEP_WITHOUT_RULE", rule);
     let failed = launch("no_such_rule").try_start().unwrap_err();
     assert_eq!(failed.status.code(), Some(2));
     assert!(failed.stderr.contains("no_such_rule") && failed.stderr.contains("keys_are_unique"));
