@@ -21,8 +21,10 @@ pub use options::Options;
 pub fn run(options: Options) -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "worker") {
-        let arguments: Vec<String> =
-            arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect();
         let code = proofkeep_engine::worker::main(&arguments, options.kinds);
         return u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from);
     }
