@@ -167,7 +167,7 @@ fn kill_after(daemon: Daemon, data: &Path, root: &Path, witness: &str, pieces: u
     reused.sort();
     assert_eq!(reused, durable);
     assert_eq!(attempts[1]["saved_ms"], cost);
-    let shown = proofkeep(&["show", &id, "--server", daemon.url()]);
+    let shown = proofkeep(["show", &id, "--server", daemon.url()]);
     assert!(
         shown.stdout.contains(&format!("(saved {cost} ms)")),
         "{}",
