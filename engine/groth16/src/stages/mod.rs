@@ -48,7 +48,7 @@ impl ProveError {
     /// The stable code of this error.
     pub fn code(&self) -> &'static str {
         match self {
-            ProveError::Wires { .. } => "witness-mismatch",
+            ProveError::Wires { .. } => "witness-length",
             ProveError::Unsatisfied { .. } => "unsatisfied",
             ProveError::Stopped(_) => "stopped",
         }
