@@ -17,6 +17,10 @@ use crate::kinds::Kinds;
 /// Verification keys kept in memory; a few hundred bytes to some KiB each.
 const VERIFICATION_KEYS: usize = 64;
 
+/// Why a key that anyone can forge under is refused, at its registration and at the end of its import.
+pub(crate) const INSECURE_SETUP: &str = "anyone who knows how this key was made can forge proofs under it, and \
+                                         allow_insecure_setup = false refuses such keys; use one from a ceremony";
+
 /// Shared by all threads of the daemon's half.
 pub(crate) struct Core {
     pub handle: Handle,
@@ -24,6 +28,8 @@ pub(crate) struct Core {
     pub kinds: Kinds,
     pub ledger: Ledger,
     pub clock: Clock,
+    /// Keys that anyone can forge under may be registered.
+    pub allow_insecure_setup: bool,
     /// Wakes the run loop; a ring while it works is remembered.
     pub bell: Notify,
     /// Jobs that may be ready for their final check.
@@ -43,13 +49,21 @@ pub(crate) enum LookError {
 }
 
 impl Core {
-    pub fn new(handle: Handle, objects: Objects, kinds: Kinds, ledger: Ledger, clock: Clock) -> Self {
+    pub fn new(
+        handle: Handle,
+        objects: Objects,
+        kinds: Kinds,
+        ledger: Ledger,
+        clock: Clock,
+        allow_insecure_setup: bool,
+    ) -> Self {
         Self {
             handle,
             objects,
             kinds,
             ledger,
             clock,
+            allow_insecure_setup,
             bell: Notify::new(),
             hints: Mutex::default(),
             verification_keys: Mutex::default(),

@@ -14,7 +14,7 @@ use crate::desk::unreadable;
 use crate::kinds::Desk as _;
 use crate::problem::Problem;
 use crate::request::{self, Asker};
-use crate::shared::Core;
+use crate::shared::{Core, INSECURE_SETUP};
 
 /// A submit's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,15 +207,12 @@ impl Engine {
     ) -> Result<Registered, Problem> {
         let (core, desk) = (Arc::clone(&self.core), self.desk.clone());
         let (name, actor) = (name.to_owned(), actor.to_owned());
-        let allow_insecure = self.allow_insecure_setup;
         let add = self
             .blocking(move || {
                 let spec = request::value(&body)?;
                 let add = plan_circuit(&desk, &name, &spec, replace, &actor)?;
-                if add.facts.insecure && !allow_insecure {
-                    let detail = "anyone who knows how this key was made can forge proofs under it, and \
-                                  allow_insecure_setup = false refuses such keys; use one from a ceremony";
-                    return Err(Problem::input("insecure-setup", detail));
+                if add.facts.insecure && !core.allow_insecure_setup {
+                    return Err(Problem::input("insecure-setup", INSECURE_SETUP));
                 }
                 let budget = core.ledger.snapshot().budget();
                 if add.facts.key_bytes > budget {

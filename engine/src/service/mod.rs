@@ -58,7 +58,7 @@ pub struct EngineConfig {
     pub wasm_memory_bytes: u64,
     /// Its fuel.
     pub wasm_fuel: u64,
-    /// Keys that anyone can forge under, and that say so, may be registered.
+    /// Keys that anyone can forge under may be registered. Most are found out at once, the rest by their import.
     pub allow_insecure_setup: bool,
     /// The build, as boots name it.
     pub version: String,
@@ -165,7 +165,6 @@ pub struct Engine {
     core: Arc<Core>,
     desk: DaemonDesk,
     devices: Vec<DeviceConfig>,
-    allow_insecure_setup: bool,
     window: Arc<Window>,
     orders: mpsc::UnboundedSender<Order>,
     blocking: tokio::runtime::Handle,
@@ -193,6 +192,7 @@ impl Engine {
             config.kinds,
             Ledger::new(budget),
             clock,
+            config.allow_insecure_setup,
         ));
         let clean = was_clean(&core);
         let slots = config
@@ -252,7 +252,6 @@ impl Engine {
             core,
             desk,
             devices: config.devices,
-            allow_insecure_setup: config.allow_insecure_setup,
             window,
             orders,
             blocking,

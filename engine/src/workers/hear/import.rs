@@ -11,6 +11,7 @@ use proofkeep_store::records::{CircuitFacts, Failure, FailureClass};
 use super::Reader;
 use crate::budget::TicketFor;
 use crate::protocol::WireFacts;
+use crate::shared::INSECURE_SETUP;
 
 /// Progress of an import is stored at most this often.
 const IMPORT_PROGRESS: Duration = Duration::from_secs(2);
@@ -46,6 +47,10 @@ impl Reader<'_> {
     }
 
     pub(super) fn import_done(&self, token: Token, facts: WireFacts, vk: Digest, matrices: Digest) {
+        if facts.insecure && !self.core.allow_insecure_setup {
+            let refused = Failure::coded(FailureClass::CircuitFailed, "insecure-setup", INSECURE_SETUP);
+            return self.import_failed(token, refused);
+        }
         let facts = CircuitFacts::from(facts);
         let ended = self.core.commit(Command::ImportEnd {
             token,
