@@ -18,8 +18,10 @@ use uuid::Uuid;
 const CALLERS: u64 = 64;
 /// Jobs of each, in each life.
 const JOBS: u64 = 2;
+/// Largest jobs that are submitted and cancelled at once, in each life.
+const ROUNDS: u32 = 24;
 /// Ended jobs that are kept.
-const KEPT: &str = "48";
+const KEPT: &str = "24";
 
 /// A recorded run.
 pub struct Recorded {
@@ -68,6 +70,11 @@ pub fn record(root: &Path) -> Recorded {
             said: Mutex::default(),
         };
         unfinished.take().into_iter().for_each(|job| client.cancel(job));
+        // Much log and few events: so that segments are freed, and used again.
+        for _ in 0..ROUNDS {
+            let largest = client.submit(1024, 0);
+            client.cancel(largest);
+        }
         crowd(&client, &mut recorded);
         let largest = client.submit(1024, 0);
         client.upload(life);
