@@ -6,7 +6,7 @@ mod http_support;
 
 use http_support::{JSON, Server, problem, products};
 use proofkeep_tests::fixtures;
-use proofkeep_tests::harness::sha256_name;
+use proofkeep_tests::harness::{run_in, sha256_name, until_some};
 use serde_json::{Value, json};
 
 #[test]
@@ -157,6 +157,69 @@ fn a_key_that_anyone_can_forge_under_is_refused() {
     let digest = server.upload(&zkey);
     let answer = server.put("/v1/circuits/forgeable", &json!({ "zkey": digest }));
     assert!(problem(&answer, 422, "setup-unfinished").contains("contribute"));
+}
+
+/// snarkjs's key of the multiplier, before anybody contributed.
+const UNFINISHED: &[u8] = include_bytes!("../../engine/groth16/tests/fixtures/multiplier_0000.zkey");
+
+#[test]
+fn what_an_unfinished_setup_proved_is_verified_under_its_circuit_only() {
+    let server = Server::start(&[]);
+    let (zkey, r1cs) = (
+        server.upload(UNFINISHED),
+        server.upload(&fixtures::read("multiplier", "circuit.r1cs")),
+    );
+    let wasm = server.upload(&fixtures::read("multiplier", "circuit.wasm"));
+    let description = json!({ "zkey": zkey, "r1cs": r1cs, "wasm": wasm, "allow_unfinished_setup": true });
+    let answer = server.put("/v1/circuits/multiplier", &description);
+    assert!(matches!(answer.status, 201 | 202), "{}", answer.text());
+    let job = server.finish(&products(&[(3, 11)]));
+    assert_eq!(job["state"], "succeeded", "{job}");
+    let id = job["id"].as_str().unwrap();
+    let proof = server
+        .get(&format!("/v1/jobs/{id}/partitions/0/proof?format=snarkjs"))
+        .expect(200)
+        .json();
+    let public = server
+        .get(&format!("/v1/jobs/{id}/partitions/0/public"))
+        .expect(200)
+        .json();
+    let vk = server.get("/v1/circuits/multiplier/vk").expect(200).json();
+    let mut question = json!({ "circuit": "multiplier", "proof": proof, "public": public });
+    let answer = server.post("/v1/verify", &question).expect(200).json();
+    assert_eq!(answer, json!({ "valid": true }));
+    question.as_object_mut().unwrap().remove("circuit");
+    question["vk"] = vk;
+    problem(&server.post("/v1/verify", &question), 422, "setup-unfinished");
+}
+
+#[test]
+fn an_insecure_key_is_refused_when_its_import_finds_it_out() {
+    let server = Server::start(&["--allow-insecure-setup", "false"]);
+    let files = tempfile::tempdir().unwrap();
+    let (r1cs, _) = fixtures::squares(4);
+    std::fs::write(files.path().join("c.r1cs"), &r1cs).unwrap();
+    run_in(
+        files.path(),
+        ["groth16", "setup", "c.r1cs", "c.zkey", "--insecure"],
+    )
+    .expect(0);
+    let zkey = server.upload(&std::fs::read(files.path().join("c.zkey")).unwrap());
+    let answer = server.put("/v1/circuits/squares", &json!({ "zkey": zkey }));
+    assert!(matches!(answer.status, 201 | 202), "{}", answer.text());
+    let circuit = until_some("the import ends", || {
+        let circuit = server.get("/v1/circuits/squares").expect(200).json();
+        (circuit["state"] != "importing").then_some(circuit)
+    });
+    assert_eq!(circuit["state"], "failed", "{circuit}");
+    assert_eq!(circuit["error"]["code"], "insecure-setup", "{circuit}");
+    // A key that says so itself is refused at once.
+    let unfinished = json!({ "zkey": server.upload(UNFINISHED), "allow_unfinished_setup": true });
+    problem(
+        &server.put("/v1/circuits/multiplier", &unfinished),
+        422,
+        "insecure-setup",
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use proofkeep_formats::FormatError;
 use proofkeep_formats::json::{ProofJson, VkJson, public_from_json};
 use proofkeep_groth16::proof::Proof;
 use proofkeep_groth16::verify::{VerifyError, verify as verify_proof};
-use proofkeep_groth16::vk::VerifyingKey;
+use proofkeep_groth16::vk::{UnfinishedSetup, VerifyingKey};
 use serde_json::{Map, Value, json};
 use warp::http::StatusCode;
 
@@ -91,28 +91,29 @@ impl Keys {
         if let Some(found) = self.0.get(&name) {
             return Ok(Arc::clone(found));
         }
-        let bytes = match name.strip_prefix("circuit ") {
+        let (bytes, unfinished) = match name.strip_prefix("circuit ") {
             Some(circuit) => {
-                context
-                    .object(circuits::vk_of(&circuits::find(context, circuit).await?)?)
-                    .await?
+                let found = circuits::find(context, circuit).await?;
+                let bytes = context.object(circuits::vk_of(&found)?).await?;
+                // Whoever registered the circuit has already answered for its setup.
+                (bytes, UnfinishedSetup::accept_if(found.allow_unfinished))
             }
-            None => fields
-                .get("vk")
-                .map(Value::to_string)
-                .unwrap_or_default()
-                .into_bytes(),
+            None => {
+                let vk = fields.get("vk").map(Value::to_string).unwrap_or_default();
+                (vk.into_bytes(), UnfinishedSetup::Refuse)
+            }
         };
-        let key = context.blocking(move || read_vk(&bytes)).await??;
+        let key = context.blocking(move || read_vk(&bytes, unfinished)).await??;
         let key = Arc::new(key);
         self.0.insert(name, Arc::clone(&key));
         Ok(key)
     }
 }
 
-fn read_vk(bytes: &[u8]) -> Result<VerifyingKey, Problem> {
+fn read_vk(bytes: &[u8], unfinished: UnfinishedSetup) -> Result<VerifyingKey, Problem> {
     let json = VkJson::from_json(bytes).map_err(|error| format_problem("vk", &error))?;
-    VerifyingKey::from_json(&json).map_err(|error| Problem::input(error.code(), format!("vk: {error}")))
+    VerifyingKey::from_json_with(&json, unfinished)
+        .map_err(|error| Problem::input(error.code(), format!("vk: {error}")))
 }
 
 /// The object of one question, with no field that isn't known.
