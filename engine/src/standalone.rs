@@ -19,7 +19,7 @@ use proofkeep_groth16::matrices::Matrices;
 use proofkeep_groth16::proof::Proof;
 use proofkeep_groth16::stages::{PieceResult, Prover};
 use proofkeep_groth16::verify::verify;
-use proofkeep_groth16::vk::VerifyingKey;
+use proofkeep_groth16::vk::{UnfinishedSetup, VerifyingKey};
 use proofkeep_groth16::witness::Witness;
 use proofkeep_store::records::{Failure, FailureClass};
 
@@ -55,11 +55,16 @@ impl std::fmt::Debug for Local {
 
 impl Local {
     /// Loads a key and opens the processor with that many threads. With the `.r1cs`, it must be the key's, and a bad
-    /// witness is found before it is proved.
+    /// witness is found before it is proved. A key that nobody contributed to is loaded only where that is accepted.
     ///
     /// # Errors
     /// `params_mismatch` when a file can't be used, `device_error` when the system refuses.
-    pub fn open(zkey: &Path, r1cs: Option<&Path>, threads: u32) -> Result<Self, Failure> {
+    pub fn open(
+        zkey: &Path,
+        r1cs: Option<&Path>,
+        threads: u32,
+        unfinished: UnfinishedSetup,
+    ) -> Result<Self, Failure> {
         let unusable =
             |code: &str, detail: String| Failure::coded(FailureClass::ParamsMismatch, code, detail);
         let matrices = match r1cs {
@@ -79,7 +84,7 @@ impl Local {
             check_circuit(&parsed, matrices).map_err(|error| unusable(error.code(), error.to_string()))?;
         }
         let bytes: KeyBytes = Arc::new(file);
-        let key = ProvingKey::from_zkey(bytes, matrices)
+        let key = ProvingKey::from_zkey_with(bytes, matrices, unfinished)
             .map_err(|error| unusable(error.code(), error.to_string()))?;
         let device = device::open("cpu:0", threads)
             .map_err(|error| Failure::new(FailureClass::DeviceUnavailable, error.to_string()))?;

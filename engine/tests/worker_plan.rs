@@ -346,9 +346,11 @@ fn unfinished(key: &[u8]) -> Vec<u8> {
 fn a_proof_without_a_daemon_verifies() {
     use proofkeep_engine::standalone::Local;
     use proofkeep_groth16::control::Unwatched;
+    use proofkeep_groth16::vk::UnfinishedSetup;
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/circom/poseidon2");
     let (zkey, r1cs) = (root.join("circuit.zkey"), root.join("circuit.r1cs"));
-    let local = Local::open(&zkey, Some(&r1cs), 2).unwrap();
+    let refuse = UnfinishedSetup::Refuse;
+    let local = Local::open(&zkey, Some(&r1cs), 2, refuse).unwrap();
     let witness = fixture("poseidon2", "witness.wtns");
     let proved = local.prove(&witness, &Unwatched).unwrap();
     let bytes = proved.proof.to_bytes(proofkeep_groth16::vk::Encoding::Compressed);
@@ -365,7 +367,7 @@ fn a_proof_without_a_daemon_verifies() {
     );
     let other = root.join("../multiplier/circuit.r1cs");
     assert_eq!(
-        Local::open(&zkey, Some(&other), 1).unwrap_err().code,
+        Local::open(&zkey, Some(&other), 1, refuse).unwrap_err().code,
         "circuit-mismatch"
     );
 }

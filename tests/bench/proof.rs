@@ -9,6 +9,7 @@ use bellperson::groth16::{create_random_proof, generate_random_parameters};
 use blstrs::Bls12;
 use proofkeep_engine::standalone::Local;
 use proofkeep_groth16::control::Unwatched;
+use proofkeep_groth16::vk::UnfinishedSetup;
 use proofkeep_tests::harness::{Daemon, Http, proofkeep};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha20Rng;
@@ -70,7 +71,13 @@ pub fn run(log2: usize, rounds: usize) {
 }
 
 fn direct(zkey: &Path, r1cs: &Path, witness: &[u8], threads: usize, rounds: usize) -> Cost {
-    let local = Local::open(zkey, Some(r1cs), u32::try_from(threads).unwrap()).unwrap();
+    let local = Local::open(
+        zkey,
+        Some(r1cs),
+        u32::try_from(threads).unwrap(),
+        UnfinishedSetup::Refuse,
+    )
+    .unwrap();
     Cost::least(rounds, &[std::process::id()], || {
         local.prove(witness, &Unwatched).unwrap();
     })

@@ -61,6 +61,28 @@ fn a_proof_of_other_signals_is_invalid_and_says_so_with_exit_code_1() {
 }
 
 #[test]
+fn a_key_that_nobody_contributed_to_is_taken_only_when_asked() {
+    let desk = Desk::new();
+    desk.take("multiplier", &["circuit.wasm", "input.json", "witness.wtns"]);
+    desk.write(
+        "circuit.zkey",
+        include_bytes!("../../engine/groth16/tests/fixtures/multiplier_0000.zkey"),
+    );
+    for line in [
+        "zkey export verificationkey circuit.zkey",
+        "groth16 prove circuit.zkey witness.wtns",
+        "groth16 fullprove input.json circuit.wasm circuit.zkey",
+        "groth16 verify verification_key.json public.json proof.json",
+        "verify verification_key.json public.json proof.json",
+    ] {
+        let refused = desk.run(line);
+        assert!(refused.code != 0, "{line}: {refused:?}");
+        assert!(refused.stderr.contains("contribute"), "{line}: {refused:?}");
+        desk.run(&format!("{line} --allow-unfinished-setup")).expect(0);
+    }
+}
+
+#[test]
 fn the_verification_key_is_the_one_that_snarkjs_exports() {
     for fixture in SMALL {
         let desk = Desk::new();

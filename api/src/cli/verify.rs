@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::exit::{CliError, Exit};
 use super::files;
-use super::groth16::verify_files;
+use super::groth16::{Setups, verify_files};
 use super::out::Out;
 use super::server::{Server, text};
 
@@ -23,15 +23,17 @@ pub struct Verify {
     #[arg(value_names = ["verification_key.json", "public.json", "proof.json"], num_args = 2..=3, required = true)]
     files: Vec<PathBuf>,
     /// The daemon's circuit whose key verifies: a name or sha256:…
-    #[arg(long)]
+    #[arg(long, conflicts_with = "allow_unfinished_setup")]
     circuit: Option<String>,
+    #[command(flatten)]
+    setups: Setups,
     #[command(flatten)]
     server: Server,
 }
 
 pub fn run(command: &Verify, out: &Out) -> Result<Exit, CliError> {
     match (&command.circuit, &command.files[..]) {
-        (None, [key, public, proof]) => verify_files(key, public, proof, out),
+        (None, [key, public, proof]) => verify_files(key, public, proof, command.setups.unfinished(), out),
         (Some(circuit), [public, proof]) => {
             let read = |path: &PathBuf| -> Result<Value, CliError> {
                 serde_json::from_slice(&files::read(path)?).map_err(|error| {

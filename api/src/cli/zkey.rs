@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use proofkeep_formats::zkey::Zkey as File;
-use proofkeep_groth16::check::check_vk;
+use proofkeep_groth16::check::check_vk_with;
 use serde_json::json;
 
 use super::exit::{CliError, Exit};
 use super::files::{self, Audience};
+use super::groth16::Setups;
 use super::out::Out;
 
 /// snarkjs's `zkey`.
@@ -35,6 +36,8 @@ pub struct VerificationKey {
     /// Where the verification key goes
     #[arg(value_name = "verification_key.json", default_value = "verification_key.json")]
     key: PathBuf,
+    #[command(flatten)]
+    setups: Setups,
 }
 
 pub fn run(command: Zkey, out: &Out) -> Result<Exit, CliError> {
@@ -42,7 +45,8 @@ pub fn run(command: Zkey, out: &Out) -> Result<Exit, CliError> {
     let bytes = files::map(&command.zkey)?;
     let named = |error: CliError| error.about(command.zkey.display());
     let zkey = File::parse(&bytes).map_err(|error| named(error.into()))?;
-    let key = check_vk(&zkey).map_err(|error| named(CliError::failed(error.code(), error.to_string())))?;
+    let key = check_vk_with(&zkey, command.setups.unfinished())
+        .map_err(|error| named(CliError::failed(error.code(), error.to_string())))?;
     files::write(
         &command.key,
         Audience::Anyone,

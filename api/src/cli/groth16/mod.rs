@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use proofkeep_engine::standalone::{Local, Proved};
 use proofkeep_formats::json::public_to_json;
+use proofkeep_groth16::vk::UnfinishedSetup;
 use serde_json::json;
 
 pub use setup::{Setup, make, run as setup};
@@ -52,6 +53,23 @@ struct How {
     /// Threads of the processor; all of them if not given
     #[arg(long)]
     threads: Option<u32>,
+    #[command(flatten)]
+    setups: Setups,
+}
+
+/// Which keys are taken.
+#[derive(Debug, Args)]
+pub struct Setups {
+    /// Take a key that nobody contributed to (γ₂ = δ₂), under which anyone can forge proofs
+    #[arg(long)]
+    allow_unfinished_setup: bool,
+}
+
+impl Setups {
+    /// What the library is told about unfinished setups.
+    pub fn unfinished(&self) -> UnfinishedSetup {
+        UnfinishedSetup::accept_if(self.allow_unfinished_setup)
+    }
 }
 
 fn threads(asked: Option<u32>) -> u32 {
@@ -68,7 +86,8 @@ fn prove(
     out: &Out,
 ) -> Result<Exit, CliError> {
     let start = Instant::now();
-    let local = Local::open(zkey, how.r1cs.as_deref(), threads(how.threads))?;
+    let unfinished = how.setups.unfinished();
+    let local = Local::open(zkey, how.r1cs.as_deref(), threads(how.threads), unfinished)?;
     let loaded = start.elapsed();
     let proved = local
         .prove(witness, &proofkeep_groth16::control::Unwatched)

@@ -6,12 +6,13 @@ use clap::Args;
 use proofkeep_formats::json::{ProofJson, VkJson, public_from_json};
 use proofkeep_groth16::proof::Proof;
 use proofkeep_groth16::verify::verify;
-use proofkeep_groth16::vk::VerifyingKey;
+use proofkeep_groth16::vk::{UnfinishedSetup, VerifyingKey};
 use serde_json::json;
 
 use super::super::exit::{CliError, Exit};
 use super::super::files;
 use super::super::out::Out;
+use super::Setups;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: proofkeep groth16 verify verification_key.json public.json proof.json")]
@@ -25,15 +26,29 @@ pub struct Verify {
     /// The proof
     #[arg(value_name = "proof.json")]
     proof: PathBuf,
+    #[command(flatten)]
+    setups: Setups,
 }
 
 pub fn run(command: &Verify, out: &Out) -> Result<Exit, CliError> {
-    verify_files(&command.key, &command.public, &command.proof, out)
+    verify_files(
+        &command.key,
+        &command.public,
+        &command.proof,
+        command.setups.unfinished(),
+        out,
+    )
 }
 
 /// Verifies what lies in three files, as snarkjs writes them.
-pub fn verify_files(key: &Path, public: &Path, proof: &Path, out: &Out) -> Result<Exit, CliError> {
-    let key = key_from_json(&files::read(key)?).map_err(|error| error.about(key.display()))?;
+pub fn verify_files(
+    key: &Path,
+    public: &Path,
+    proof: &Path,
+    unfinished: UnfinishedSetup,
+    out: &Out,
+) -> Result<Exit, CliError> {
+    let key = key_from_json(&files::read(key)?, unfinished).map_err(|error| error.about(key.display()))?;
     let signals = public_from_json(&files::read(public)?)
         .map_err(|error| CliError::from(error).about(public.display()))?;
     let json = ProofJson::from_json(&files::read(proof)?)
@@ -55,7 +70,8 @@ pub fn verify_files(key: &Path, public: &Path, proof: &Path, out: &Out) -> Resul
 }
 
 /// Reads `verification_key.json` and checks its points.
-pub fn key_from_json(bytes: &[u8]) -> Result<VerifyingKey, CliError> {
+pub fn key_from_json(bytes: &[u8], unfinished: UnfinishedSetup) -> Result<VerifyingKey, CliError> {
     let json = VkJson::from_json(bytes)?;
-    VerifyingKey::from_json(&json).map_err(|error| CliError::failed(error.code(), error.to_string()))
+    VerifyingKey::from_json_with(&json, unfinished)
+        .map_err(|error| CliError::failed(error.code(), error.to_string()))
 }
