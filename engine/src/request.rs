@@ -407,7 +407,7 @@ fn wrong(field: &str, expected: &str, found: &Value) -> Problem {
         Value::Object(fields) => format!("an object with {} fields", fields.len()),
     };
     Problem::input(
-        "invalid-field",
+        "bad-field",
         format!("{field}: expected {expected}, found {found}"),
     )
 }

@@ -65,22 +65,22 @@ fn a_job_with_a_wrong_field_is_refused_and_the_field_is_named() {
         ),
         (
             with("priority", json!("urgent")),
-            "invalid-field",
+            "bad-field",
             &["priority", "critical", "urgent"],
         ),
         (
             with("max_attempts", json!(0)),
-            "invalid-field",
+            "bad-field",
             &["max_attempts", "1 to 100"],
         ),
         (
             with("on_failure", json!("panic")),
-            "invalid-field",
+            "bad-field",
             &["on_failure", "continue", "stop"],
         ),
         (
             with("labels", json!({ "a": 1 })),
-            "invalid-field",
+            "bad-field",
             &["labels.a", "a string"],
         ),
     ];

@@ -188,7 +188,7 @@ fn fields_that_are_wrong_are_422_and_named() {
     refused(
         |body| body["circiut"] = json!("x"),
         "unknown-field",
-        &["circiut", "circuit", "inputs"],
+        &["circiut", "circuit", "inputs", "labels", "priority"],
     );
     refused(
         |body| body["kind"] = json!("groth17"),
@@ -197,7 +197,7 @@ fn fields_that_are_wrong_are_422_and_named() {
     );
     refused(
         |body| body["priority"] = json!("urgent"),
-        "invalid-field",
+        "bad-field",
         &["priority", "critical", "urgent"],
     );
     refused(|body| body["inputs"] = json!([]), "inputs-count", &["1 to 1024"]);

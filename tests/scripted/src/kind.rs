@@ -62,12 +62,12 @@ impl Kind for Scripted {
 
     fn plan(&self, fields: Map<String, Value>, desk: &dyn Desk) -> Result<Plan, Problem> {
         let request: Request = serde_json::from_value(Value::Object(fields))
-            .map_err(|error| Problem::input("invalid-field", error.to_string()))?;
+            .map_err(|error| Problem::input("bad-field", error.to_string()))?;
         let objects = match &request.needs {
             None => Vec::new(),
             Some(text) => {
                 let needed = Digest::parse(text)
-                    .ok_or_else(|| Problem::input("invalid-field", "needs: expected sha256:…"))?;
+                    .ok_or_else(|| Problem::input("bad-field", "needs: expected sha256:…"))?;
                 if desk.size(needed).is_none() {
                     return Err(Problem::input("blob-missing", format!("{needed} is not there")));
                 }
@@ -84,10 +84,7 @@ impl Kind for Scripted {
                 ticket_bytes,
                 objects,
             }),
-            _ => Err(Problem::input(
-                "invalid-field",
-                "the request can't be written again",
-            )),
+            _ => Err(Problem::input("bad-field", "the request can't be written again")),
         }
     }
 

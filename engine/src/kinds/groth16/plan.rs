@@ -13,6 +13,7 @@ use super::headers::{self, HeaderError, Source};
 use super::input::Input;
 use crate::kinds::{Desk, Plan};
 use crate::problem::Problem;
+use crate::request::common_fields;
 
 /// The most partitions of a job.
 const MOST_INPUTS: usize = 1024;
@@ -26,8 +27,9 @@ const FORMS: [&str; 4] = ["witness", "witness_base64", "input", "input_blob"];
 pub(super) fn plan(fields: Map<String, Value>, desk: &dyn Desk) -> Result<Plan, Problem> {
     if let Some(field) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
         let detail = format!(
-            "{field:?} is no field of a groth16 job; its fields are {}",
-            FIELDS.join(", ")
+            "{field:?} is no field of a groth16 job; its fields are {}, and those of every job: {}",
+            FIELDS.join(", "),
+            common_fields().join(", ")
         );
         return Err(Problem::input("unknown-field", detail));
     }
