@@ -27,6 +27,7 @@ fn both_pictures_show_the_same() {
     assert_eq!(theirs["memory"]["total_bytes"], ours["memory"]["budget_bytes"]);
     assert_eq!(theirs["counters"]["total_completed"], 1);
     assert_eq!(ours["counters"]["jobs"]["groth16"]["succeeded"], 1);
+    assert!(ours["store"]["last_sync_ms"].is_u64(), "{}", ours["store"]);
     let workers = ours["workers"].as_array().unwrap();
     for (worker, gpu) in workers.iter().zip(theirs["gpu_workers"].as_array().unwrap()) {
         assert_eq!(

@@ -154,6 +154,7 @@ fn around(engine: &Engine, circuits: Vec<(Digest, String)>, test_build: bool) ->
             .map_or(0, |log| log.len()),
         groups: stats.groups,
         commands: stats.commands,
+        last_sync_ms: stats.last_sync_ms,
         waiting: handle.waiting(),
         heartbeat_ms: u64::try_from(handle.heartbeat().as_millis()).unwrap_or(u64::MAX),
     };

@@ -38,6 +38,8 @@ pub(crate) struct StoreReport {
     pub groups: u64,
     /// Commands that wrote something since the start.
     pub commands: u64,
+    /// How long the last sync took.
+    pub last_sync_ms: u64,
     /// Commands that wait.
     pub waiting: usize,
     /// How long ago the commit thread was seen.
@@ -318,6 +320,7 @@ fn store(status: &Status, around: &Around) -> Value {
         "size_bytes": store.size_bytes,
         "groups": store.groups,
         "commands": store.commands,
+        "last_sync_ms": store.last_sync_ms,
         "waiting": store.waiting,
         "heartbeat_ms": store.heartbeat_ms,
         "journal": status.journal.0,

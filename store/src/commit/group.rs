@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -129,10 +129,11 @@ impl Writer {
                 )
             });
         if group.writes > 0 {
+            let start = Instant::now();
             if let Err(error) = lock.database().sync() {
                 fatal::stop_writing(&error, error.is_disk_full());
             }
-            self.shared.count(group.writes, group.weight);
+            self.shared.count(group.writes, group.weight, start.elapsed());
         }
         if let Some(journal) = group.journal {
             self.shared.publish(journal);

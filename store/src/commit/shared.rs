@@ -32,6 +32,8 @@ pub struct Stats {
     pub largest_log: u64,
     /// Commands that wrote something since the database was opened.
     pub since_open: u64,
+    /// How long the last sync took, in whole milliseconds; 0 before the first.
+    pub last_sync_ms: u64,
 }
 
 pub(crate) struct Shared {
@@ -51,6 +53,7 @@ pub(crate) struct Shared {
     largest_group: AtomicU64,
     largest_log: AtomicU64,
     opened_at: AtomicU64,
+    last_sync_ms: AtomicU64,
 }
 
 /// The write side of the lock, and the database.
@@ -94,6 +97,7 @@ impl Shared {
             largest_group: AtomicU64::new(0),
             largest_log: AtomicU64::new(0),
             opened_at: AtomicU64::new(0),
+            last_sync_ms: AtomicU64::new(0),
         }
     }
 
@@ -168,16 +172,17 @@ impl Shared {
     }
 
     fn elapsed_ms(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+        whole_ms(self.epoch.elapsed())
     }
 
-    pub(super) fn count(&self, commands: u64, weight: Weight) {
+    pub(super) fn count(&self, commands: u64, weight: Weight, sync: Duration) {
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.commands.fetch_add(commands, Ordering::Relaxed);
         self.bytes.fetch_add(weight.bytes, Ordering::Relaxed);
         self.log.fetch_add(weight.log(), Ordering::Relaxed);
         self.largest_group.fetch_max(weight.bytes, Ordering::Relaxed);
         self.largest_log.fetch_max(weight.log(), Ordering::Relaxed);
+        self.last_sync_ms.store(whole_ms(sync), Ordering::Relaxed);
     }
 
     pub fn stats(&self) -> Stats {
@@ -190,8 +195,13 @@ impl Shared {
             largest_group: self.largest_group.load(Ordering::Relaxed),
             largest_log: self.largest_log.load(Ordering::Relaxed),
             since_open: commands.saturating_sub(self.opened_at.load(Ordering::Relaxed)),
+            last_sync_ms: self.last_sync_ms.load(Ordering::Relaxed),
         }
     }
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn read_behind<T>(lock: &RwLockReadGuard<'_, Option<Database>>, read: impl FnOnce(&dyn View) -> T) -> T {
