@@ -8,5 +8,5 @@ awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 } on' README.md > "$script"
 [ "$(grep -c . "$script")" -ge 15 ] || { echo "the README's commands were not found" >&2; exit 1; }
 rm -rf readme-data proofkeep-demo
 bash -m -euo pipefail -x "$script"
-test -s proofkeep-demo/proof.json || ls proofkeep-demo
+test -s proofkeep-demo/proof_3.json
 rm -rf proofkeep-demo
