@@ -136,11 +136,12 @@ impl Accounts {
         if self.tickets.contains_key(&ask.of) {
             return Ok(());
         }
-        let cost = self.cost(ask);
-        if cost > self.free() {
+        // A key may turn out larger than was said, so that more than the budget is reserved already.
+        let wanted = self.reserved().saturating_add(self.cost(ask));
+        if wanted > self.budget {
             let alone = ask.bytes.saturating_add(ask.key.map_or(0, |(_, bytes)| bytes));
             return Err(Short {
-                by: cost - self.free(),
+                by: wanted - self.budget,
                 never: alone > self.budget,
             });
         }
@@ -311,6 +312,21 @@ mod tests {
         );
         accounts.process_gone(process(1));
         assert_eq!(accounts.reserved(), 0);
+    }
+
+    #[test]
+    fn nothing_is_granted_while_keys_that_came_out_larger_exceed_the_budget() {
+        let mut accounts = Accounts::new(1000);
+        accounts.ask(&ask(1, 1, 100, Some((7, 500)))).unwrap();
+        accounts.key(process(1), Digest([7; 32]), 1200);
+        assert_eq!(accounts.reserved(), 1300);
+        for bytes in [0, 50] {
+            let short = Short {
+                by: 300 + bytes,
+                never: false,
+            };
+            assert_eq!(accounts.ask(&ask(2, 1, bytes, None)), Err(short));
+        }
     }
 
     #[derive(Clone, Debug)]
