@@ -3,6 +3,7 @@
 //! ```text
 //! cargo nextest run --cargo-profile release -p proofkeep-tests --test crash_kill --no-capture
 //! PROOFKEEP_KILLS=300 cargo test --release -p proofkeep-tests --test crash_kill -- --nocapture
+//! PROOFKEEP_KILL_EVERY=1 cargo test --release -p proofkeep-tests --test crash_kill -- --nocapture
 //! ```
 //! `PROOFKEEP_KILLS` is how many there are at least (100 without it); `PROOFKEEP_SEED` repeats a run, whose seed is
 //! printed and else follows from the commit. The test keeps its own ledger of every answer that it got. After each kill
@@ -13,9 +14,13 @@
 //! Half of the kills come at the k-th durable operation of a small job (a preloaded library counts them; the product
 //! has no hook for it), the other half at random moments or at one that was aimed at, under load. Both the released
 //! binary with real circuits and the test build with the scripted kind are killed.
+//!
+//! With so many kills not each operation of the small job has its turn. `PROOFKEEP_KILL_EVERY=1` runs something else
+//! instead: a kill at every single one of them, for both kinds (`=scripted` or `=groth16` for one of them).
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod client;
+mod every;
 mod real;
 mod scene;
 mod scripted;
@@ -25,11 +30,15 @@ mod sweep;
 use std::time::Instant;
 
 use proofkeep_tests::kill::{Hits, Row};
+use proofkeep_tests::shim::When;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
 #[test]
 fn nothing_is_lost_by_kills_of_daemon_and_workers() {
+    if let Ok(kind) = std::env::var("PROOFKEEP_KILL_EVERY") {
+        return every_operation(&kind);
+    }
     let kills: u32 = number("PROOFKEEP_KILLS").unwrap_or(100);
     let seed = number("PROOFKEEP_SEED").unwrap_or_else(seed_of_commit);
     eprintln!("PROOFKEEP_KILLS={kills} PROOFKEEP_SEED={seed}");
@@ -63,6 +72,26 @@ fn nothing_is_lost_by_kills_of_daemon_and_workers() {
     let floor = (kills / 30).clamp(1, 10);
     let missing = total.missing(&Row::wanted(), floor);
     assert!(missing.is_empty(), "hit too rarely: {missing:?}");
+}
+
+/// The mode by hand: no operation of a small job is left out.
+fn every_operation(kind: &str) {
+    let kinds: [(&str, &dyn scene::Workload); 2] =
+        [("scripted", &scripted::Scripted), ("groth16", &real::Real)];
+    assert!(
+        kind == "1" || kinds.iter().any(|(name, _)| *name == kind),
+        "PROOFKEEP_KILL_EVERY must be 1, scripted or groth16, found {kind:?}"
+    );
+    let started = Instant::now();
+    for (name, workload) in kinds.into_iter().filter(|(name, _)| ["1", *name].contains(&kind)) {
+        for (moment, when) in [("before", When::Before), ("after", When::After)] {
+            let covered = every::run(workload, when);
+            eprintln!(
+                "\n{name}, {moment} each operation, after {:.0?}: {covered}",
+                started.elapsed()
+            );
+        }
+    }
 }
 
 fn number<T: std::str::FromStr>(name: &str) -> Option<T> {

@@ -66,7 +66,7 @@ fn spread(range: std::ops::Range<u64>, count: u64, rng: &mut ChaCha8Rng) -> Vec<
 
 /// A directory whose daemon was killed with work half done and an upload under way, so that a start finds something to
 /// recover.
-fn template(workload: &dyn Workload) -> Scene<'_> {
+pub fn template(workload: &dyn Workload) -> Scene<'_> {
     let mut scene = Scene::new(workload);
     let daemon = scene.restart();
     let http = daemon.http();
@@ -98,7 +98,7 @@ pub fn half_an_upload(daemon: &Daemon) -> std::net::TcpStream {
 }
 
 /// How many durable operations the daemon has until it is ready, and with a small job and the stop.
-fn count(template: &Scene<'_>) -> (u64, u64) {
+pub fn count(template: &Scene<'_>) -> (u64, u64) {
     let scene = template.fork();
     let file = scene.data.with_file_name("count");
     let mut kill = Kill::counting(&scene.data);
@@ -119,8 +119,8 @@ fn count(template: &Scene<'_>) -> (u64, u64) {
     (start, counted(&file).unwrap().len() as u64)
 }
 
-/// One kill, then the rest of the job.
-fn at(mut scene: Scene<'_>, mut kill: Kill) -> Hits {
+/// One kill, then the rest of the job. No kill, if the daemon stopped before it came to that operation.
+pub fn at(mut scene: Scene<'_>, mut kill: Kill) -> Hits {
     let workload = scene.workload;
     let mut steps = Steps::default();
     if !scene.data.exists() {
