@@ -55,7 +55,6 @@ pub fn peak(recording: &Recording) -> Peak {
     let mut pending: Vec<(usize, u64, u64)> = Vec::new();
     let mut begun = std::collections::HashMap::new();
     let mut started = 0;
-    let wipes = |data: &[u8]| data.iter().all(|byte| Some(byte) == data.first());
     for (i, entry) in recording.entries().iter().enumerate() {
         match &entry.change {
             Change::Start { .. } => started = i,
@@ -90,17 +89,20 @@ pub fn peak(recording: &Recording) -> Peak {
     peak
 }
 
-/// How many segments were written again after a later one had been begun, and how many there are.
+/// How many segments were used again, that is begun anew after another one had been, and how many there are. The wipe of
+/// a segment that has become free is no use of it yet.
 pub fn segments(recording: &Recording) -> (usize, u64) {
     let log = log_inode(recording);
     let (mut last, mut highest) = (0, 0);
-    let mut reused = BTreeSet::new();
+    let (mut begun, mut reused) = (BTreeSet::new(), BTreeSet::new());
     for entry in recording.entries() {
         if let Change::Write { inode, offset, .. } = entry.change
             && inode == log
+            && offset % SEGMENT == 0
+            && !wipes(recording.data(entry))
         {
             let segment = offset / SEGMENT;
-            if segment < last {
+            if !begun.insert(segment) && segment != last {
                 reused.insert(segment);
             }
             last = segment;
@@ -108,4 +110,9 @@ pub fn segments(recording: &Recording) -> (usize, u64) {
         }
     }
     (reused.len(), highest + 1)
+}
+
+/// One byte over and over: no log.
+fn wipes(data: &[u8]) -> bool {
+    data.iter().all(|byte| Some(byte) == data.first())
 }

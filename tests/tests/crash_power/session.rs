@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use proofkeep_tests::harness::{Daemon, Http, Launch, until};
 use proofkeep_tests::ledger::{Ledger, Said};
-use proofkeep_tests::powercut::acknowledge;
+use proofkeep_tests::powercut::{Recording, acknowledge};
 use proofkeep_tests::shim::{Record, Role, Shims};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -20,6 +20,8 @@ const CALLERS: u64 = 64;
 const JOBS: u64 = 2;
 /// Largest jobs that are submitted and cancelled at once, in each life.
 const ROUNDS: u32 = 24;
+/// So many more of them at most, until a segment of the log has been used again: mostly one has been by then.
+const MORE_ROUNDS: u32 = 480;
 /// Ended jobs that are kept.
 const KEPT: &str = "24";
 
@@ -71,11 +73,11 @@ pub fn record(root: &Path) -> Recorded {
         };
         unfinished.take().into_iter().for_each(|job| client.cancel(job));
         // Much log and few events: so that segments are freed, and used again.
-        for _ in 0..ROUNDS {
-            let largest = client.submit(1024, 0);
-            client.cancel(largest);
-        }
+        rounds(&client);
         crowd(&client, &mut recorded);
+        if life == 2 {
+            until_a_segment_is_used_again(&client);
+        }
         let largest = client.submit(1024, 0);
         client.upload(life);
         // Some of its partitions are proved, then it is cancelled in one transaction; or it is cut off by the kill.
@@ -138,6 +140,37 @@ fn stop(daemon: Daemon, log: &Path) {
     until("the killed daemon is gone", || daemon.ended().is_some());
     drop(file);
     drop(daemon.kill());
+}
+
+/// Largest jobs, each cancelled at once.
+fn rounds(client: &Client) {
+    for _ in 0..ROUNDS {
+        let largest = client.submit(1024, 0);
+        client.cancel(largest);
+    }
+}
+
+/// When sled frees a segment depends on how its threads met, so there may have to be more rounds before it does.
+fn until_a_segment_is_used_again(client: &Client) {
+    let mut more = 0;
+    while super::log::segments(&so_far(&client.log)).0 == 0 {
+        assert!(
+            more < MORE_ROUNDS,
+            "no segment of the log was used again in {more} more rounds"
+        );
+        rounds(client);
+        more += ROUNDS;
+    }
+    if more > 0 {
+        eprintln!("{more} more rounds until a segment of the log was used again");
+    }
+}
+
+/// What is recorded by now: nothing is being written under the recorder's lock.
+fn so_far(log: &Path) -> Recording {
+    let file = std::fs::File::open(log).unwrap();
+    file.lock().unwrap();
+    Recording::read(log).unwrap()
 }
 
 /// Many callers at once, each with jobs that take no time; then all of them are done.
