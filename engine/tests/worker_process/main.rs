@@ -1,8 +1,7 @@
 //! The worker process, with a test in the daemon's place.
 //!
 //! This test binary is its own worker process: started with `worker` as its first argument it is what `proofkeep
-//! worker` is, so it has no libtest harness but runs its tests one after another. Arguments that aren't flags choose
-//! tests by a part of their names, as with libtest.
+//! worker` is, so it has a harness of its own, which takes libtest's arguments.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs)]
 
 mod circuits;
@@ -14,6 +13,7 @@ mod proofs;
 mod stops;
 mod trial;
 
+use libtest_mimic::{Arguments, Trial};
 use proofkeep_engine::kinds::Kinds;
 use proofkeep_engine::kinds::groth16::Groth16;
 use proofkeep_engine::worker;
@@ -37,7 +37,8 @@ fn main() {
         let kinds = Kinds::none().with(Groth16::new()).with(trial::Trial);
         std::process::exit(worker::main(&args, kinds));
     }
-    let wanted: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
     let all = [
         proofs::TESTS,
         stops::TESTS,
@@ -46,29 +47,11 @@ fn main() {
         memory::TESTS,
     ]
     .concat();
-    let chosen: Vec<Test> = all
-        .into_iter()
-        .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())))
-        .collect();
-    if args.iter().any(|arg| arg == "--list") {
-        chosen.iter().for_each(|(name, _)| println!("{name}: test"));
-        return;
-    }
-    let mut failed = Vec::new();
-    for (name, test) in &chosen {
-        let passed = std::panic::catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        if !passed {
-            failed.push(name);
-        }
-    }
-    println!(
-        "\ntest result: {} passed; {} failed",
-        chosen.len() - failed.len(),
-        failed.len()
-    );
-    if !failed.is_empty() {
-        println!("failed: {failed:?}");
-        std::process::exit(101);
-    }
+    let trial = |(name, test): Test| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    libtest_mimic::run(&arguments, all.into_iter().map(trial).collect()).exit();
 }

@@ -1,7 +1,7 @@
 //! The engine, whole, with the scripted kind: real worker processes, killed, hung, out of memory; restarts; shutdown.
 //!
-//! This program is its own worker process and its own daemon to kill, so it has no libtest harness; it takes names of
-//! tests to run as arguments, like one.
+//! This program is its own worker process and its own daemon to kill, so it has a harness of its own, which takes libtest's
+//! arguments.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -11,10 +11,9 @@ mod restarts;
 mod running;
 mod world;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::time::Instant;
 
+use libtest_mimic::{Arguments, Trial};
 use proofkeep_engine::kinds::Kinds;
 use proofkeep_engine::kinds::groth16::Groth16;
 use proofkeep_engine::worker::{self, Allocator};
@@ -37,46 +36,24 @@ fn main() -> ExitCode {
             world::daemon(&args[1..]);
             ExitCode::SUCCESS
         }
-        _ => run(&args),
+        _ => run(),
     }
 }
 
-fn run(args: &[String]) -> ExitCode {
-    let tests: Vec<Test> = [running::TESTS, failures::TESTS, restarts::TESTS, requests::TESTS].concat();
-    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    if args.iter().any(|arg| arg == "--list") {
-        for (name, _) in tests {
-            println!("{name}: test");
-        }
-        return ExitCode::SUCCESS;
-    }
-    let chosen: Vec<Test> = tests
-        .into_iter()
-        .filter(|(name, _)| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str())))
-        .collect();
+/// One test after the other: each has worker processes and waits of its own.
+fn run() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::from_env("PROOFKEEP_LOG"))
         .with_writer(std::io::stderr)
         .init();
-    println!("\nrunning {} tests", chosen.len());
-    let mut failed = Vec::new();
-    for (name, test) in &chosen {
-        let start = Instant::now();
-        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-        let word = if passed { "ok" } else { "FAILED" };
-        println!("test {name} ... {word} ({:.1} s)", start.elapsed().as_secs_f64());
-        if !passed {
-            failed.push(*name);
-        }
-    }
-    println!(
-        "\ntest result: {} passed; {} failed",
-        chosen.len() - failed.len(),
-        failed.len()
-    );
-    if failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    let tests = [running::TESTS, failures::TESTS, restarts::TESTS, requests::TESTS].concat();
+    let trial = |(name, test): Test| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit_code()
 }
