@@ -1,6 +1,7 @@
 //! One data directory through its daemon's many lives.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use proofkeep_store::ids::BootNumber;
@@ -11,6 +12,14 @@ use proofkeep_tests::ledger::{History, Ledger};
 use proofkeep_tests::shim::Shims;
 use rand_chacha::ChaCha8Rng;
 use tempfile::TempDir;
+
+/// A process that is being made holds the locks of all stores that are open here, until its own program runs: where
+/// scenes go on side by side, none starts a daemon while another looks into its store.
+static STARTS_AND_LOOKS: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    STARTS_AND_LOOKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What the daemon is given to do.
 pub trait Workload: Sync {
@@ -101,11 +110,13 @@ impl<'a> Scene<'a> {
 
     /// Starts the daemon and waits until it is ready; one that ends meanwhile, as killed, is answered as it is.
     pub fn start(&self, shims: Shims) -> Started {
+        let alone = alone();
         let daemon = match self.workload.launch(&self.data).shims(shims).try_start() {
             Ok(daemon) => daemon,
             Err(failed) if is_killed(failed.status) => return Started::Dead(None),
             Err(failed) => panic!("the daemon did not start ({}):\n{}", failed.status, failed.stderr),
         };
+        drop(alone);
         let mut daemon = daemon;
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -161,7 +172,9 @@ impl<'a> Scene<'a> {
     /// Checks the directory, which no daemon uses now.
     pub fn look(&mut self, when: &str) -> Autopsy {
         let scratch = self.root.path().join("copy");
+        let alone = alone();
         let found = autopsy(&self.data, &scratch, &self.shared.ledger, &self.history).unwrap();
+        drop(alone);
         if !found.wrong.is_empty() {
             let kept = self.root.path().to_owned();
             panic!(
@@ -198,6 +211,7 @@ impl<'a> Scene<'a> {
 
     fn verify_proofs(&self) {
         let copy = self.root.path().join("copy");
+        let _alone = alone();
         let store = Store::open(
             &copy,
             &Options {
