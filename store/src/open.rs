@@ -291,7 +291,12 @@ fn wait_for_sled(log: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     let (send, locked) = mpsc::channel();
-    std::thread::spawn(move || send.send(file.lock()));
+    std::thread::spawn(move || {
+        let locked = file.lock();
+        // Given back before anyone hears of it: sled takes the lock itself, once, and doesn't wait.
+        drop(file);
+        send.send(locked)
+    });
     let waited = locked.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         Err(std::io::Error::new(
             std::io::ErrorKind::WouldBlock,
