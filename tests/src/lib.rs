@@ -5,4 +5,6 @@ pub mod harness;
 pub mod kill;
 pub mod ledger;
 pub mod powercut;
+pub mod report;
+pub mod setting;
 pub mod shim;

@@ -98,6 +98,11 @@ impl Hits {
         self.rows.get(&row).copied().unwrap_or_default()
     }
 
+    /// Every row, and its kills.
+    pub fn rows(&self) -> impl Iterator<Item = (Row, u32)> {
+        self.rows.iter().map(|(row, count)| (*row, *count))
+    }
+
     /// What was wanted and hit less than `floor` times.
     #[must_use]
     pub fn missing(&self, wanted: &[Row], floor: u32) -> Vec<String> {

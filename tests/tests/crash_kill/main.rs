@@ -30,6 +30,8 @@ mod sweep;
 use std::time::Instant;
 
 use proofkeep_tests::kill::{Hits, Row};
+use proofkeep_tests::report::Report;
+use proofkeep_tests::setting;
 use proofkeep_tests::shim::When;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
@@ -39,8 +41,8 @@ fn nothing_is_lost_by_kills_of_daemon_and_workers() {
     if let Ok(kind) = std::env::var("PROOFKEEP_KILL_EVERY") {
         return every_operation(&kind);
     }
-    let kills: u32 = number("PROOFKEEP_KILLS").unwrap_or(100);
-    let seed = number("PROOFKEEP_SEED").unwrap_or_else(seed_of_commit);
+    let kills: u32 = setting::number("PROOFKEEP_KILLS").unwrap_or(100);
+    let seed = setting::seed();
     eprintln!("PROOFKEEP_KILLS={kills} PROOFKEEP_SEED={seed}");
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut total = Hits::default();
@@ -72,6 +74,14 @@ fn nothing_is_lost_by_kills_of_daemon_and_workers() {
     let floor = (kills / 30).clamp(1, 10);
     let missing = total.missing(&Row::wanted(), floor);
     assert!(missing.is_empty(), "hit too rarely: {missing:?}");
+    // A loss or a job that ends otherwise than it should has ended the test before this.
+    total
+        .rows()
+        .fold(
+            Report::new("kills", seed).count("kills", total.kills().into()),
+            |report, (row, hits)| report.count(&row.to_string(), hits.into()),
+        )
+        .publish();
 }
 
 /// The mode by hand: no operation of a small job is left out.
@@ -92,23 +102,4 @@ fn every_operation(kind: &str) {
             );
         }
     }
-}
-
-fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
-    let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name} must be a number, found {text:?}")),
-    )
-}
-
-/// Another one for each commit, the same for all runs of one.
-fn seed_of_commit() -> u64 {
-    let commit = std::process::Command::new("git")
-        .args(["rev-parse", "HEAD"])
-        .output();
-    let text = commit
-        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-        .unwrap_or_default();
-    u64::from_str_radix(text.get(..8).unwrap_or("1"), 16).unwrap_or(1)
 }
