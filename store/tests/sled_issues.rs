@@ -23,6 +23,9 @@ use proofkeep_store::{Store, keys};
 /// Set for a child that is to do the work and print its memory.
 const CHILD: &str = "PROOFKEEP_TEST_CHILD";
 
+/// What is done to a file's bytes.
+type Damage = fn(&[u8]) -> Vec<u8>;
+
 fn jobs(store: &Store) -> Vec<Job> {
     store
         .read(|view| records(view, &keys::family(keys::Family::Job)))
@@ -74,7 +77,7 @@ fn issue_1533_no_snapshot_however_damaged_keeps_a_store_from_opening() {
         .map(|path| (fs::read(&path).unwrap(), path))
         .collect();
     assert!(!whole.is_empty(), "sled takes its snapshots while it opens");
-    let damages: [fn(&[u8]) -> Vec<u8>; 7] = [
+    let damages: [Damage; 7] = [
         |_| Vec::new(),
         |bytes| bytes[..1].to_vec(),
         |bytes| bytes[..bytes.len() / 2].to_vec(),
