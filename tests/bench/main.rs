@@ -11,7 +11,6 @@
 mod chain;
 mod finished;
 mod latency;
-mod machine;
 mod proof;
 mod store;
 mod times;
@@ -29,7 +28,7 @@ fn main() {
     let wanted = |part: &str| only.is_empty() || only.split(',').any(|found| found.trim() == part);
     let log2 = number("PROOFKEEP_BENCH_LOG2", 15);
     let rounds = number("PROOFKEEP_BENCH_ROUNDS", 3).max(1);
-    println!("{}", machine::description());
+    println!("{}", proofkeep_tests::machine::description());
     if wanted("store") {
         store::run();
     }
@@ -42,5 +41,5 @@ fn main() {
     if wanted("status") {
         finished::run(number("PROOFKEEP_BENCH_JOBS", 2000));
     }
-    println!("load at the end: {}", machine::load());
+    println!("load at the end: {}", proofkeep_tests::machine::load());
 }

@@ -1,9 +1,11 @@
 //! What the tests share: the real daemon under a harness, and machines that cut its power.
 
+pub mod crash_report;
 pub mod fixtures;
 pub mod harness;
 pub mod kill;
 pub mod ledger;
+pub mod machine;
 pub mod powercut;
 pub mod report;
 pub mod setting;

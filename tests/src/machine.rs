@@ -13,12 +13,25 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// One, five and fifteen minutes, and what runs now: numbers from a loaded machine say little.
+#[must_use]
 pub fn load() -> String {
     read("/proc/loadavg")
 }
 
 /// Processor, memory, kernel, file system, load.
+#[must_use]
 pub fn description() -> String {
+    format!(
+        "machine: {}, in {}; load at the start: {}",
+        processor(),
+        std::env::temp_dir().display(),
+        load()
+    )
+}
+
+/// Processor, memory, kernel, and the file system of temporary files.
+#[must_use]
+pub fn processor() -> String {
     let processor = read("/proc/cpuinfo");
     let model = value(&processor, "model name")
         .or_else(|| value(&processor, "CPU part"))
@@ -28,14 +41,11 @@ pub fn description() -> String {
     let total: u64 = value(&memory, "MemTotal")
         .and_then(|text| text.trim_end_matches(" kB").parse().ok())
         .unwrap_or(0);
-    let directory = std::env::temp_dir();
     format!(
-        "machine: {model}, {cores} cores, {:.1} GiB, Linux {}, {} on {}; load at the start: {}",
+        "{model}, {cores} cores, {:.1} GiB, Linux {}, {}",
         total as f64 / 1048576.0,
         read("/proc/sys/kernel/osrelease"),
-        directory.display(),
-        file_system(&directory),
-        load()
+        file_system(&std::env::temp_dir())
     )
 }
 
