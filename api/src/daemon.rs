@@ -1,19 +1,19 @@
 //! The daemon: HTTP in front, the engine behind it, and an orderly end.
 //!
-//! 1. The listener opens before anything else, so that a client is told "starting" and isn't refused.
-//! 2. The engine opens the data directory and recovers.
-//! 3. It works until SIGINT or SIGTERM.
-//! 4. It claims nothing new, lets work reach an edge within the grace period, closes the boot, and the process ends with
+//! 1. The data directory is locked: a second daemon on it ends here and never says that it listens.
+//! 2. The listener opens before the database does, so that a client is told "starting" and isn't refused.
+//! 3. The engine opens the database and recovers.
+//! 4. It works until SIGINT or SIGTERM.
+//! 5. It claims nothing new, lets work reach an edge within the grace period, closes the boot, and the process ends with
 //!    0. A second signal ends it at once.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proofkeep_engine::service::{Engine, EngineConfig, StartError};
 use proofkeep_engine::workers::DeviceConfig;
-use proofkeep_store::{EXIT_STORE, OpenError};
+use proofkeep_store::{EXIT_STORE, OpenError, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -28,7 +28,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// Why a daemon didn't start, or ended otherwise than it should.
 #[derive(Debug, thiserror::Error)]
-enum DaemonError {
+pub enum DaemonError {
     /// The address can't be had.
     #[error(
         "{address} can't be listened on: {source}; choose another one with --listen (port 0 picks a free one)"
@@ -50,9 +50,29 @@ enum DaemonError {
     Panicked,
 }
 
+impl From<OpenError> for DaemonError {
+    fn from(error: OpenError) -> Self {
+        Self::Start(error.into())
+    }
+}
+
 impl DaemonError {
+    /// The stable code, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Listen { .. } => "not-listening",
+            Self::Start(StartError::Open(error)) => crate::cli::data::code(error),
+            Self::Start(StartError::Recover(_)) => "not-recovered",
+            Self::Start(StartError::NoDevice) => "config",
+            Self::Start(StartError::System(_)) | Self::System(_) => "system",
+            Self::Panicked => "panic",
+        }
+    }
+
     /// 70 when a person has to look after the data directory, 1 for the rest.
-    fn exit_code(&self) -> u8 {
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
         match self {
             Self::Start(StartError::Open(
                 OpenError::BadFile { .. }
@@ -67,34 +87,24 @@ impl DaemonError {
 
 /// Runs a daemon until it is told to end. The address that it listens on is the one line on stdout; everything else goes
 /// to stderr. Blocks; makes its own runtime.
-#[must_use]
-pub fn run(config: Config, options: &Options) -> ExitCode {
+///
+/// # Errors
+/// When it doesn't start, or ends otherwise than it was told to.
+pub fn run(config: Config, options: &Options) -> Result<(), DaemonError> {
     log_to_stderr();
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("http")
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => return failed(&error.into()),
-    };
+        .build()?;
     let ended = runtime.block_on(serve(config, options));
     // A request that still reads or writes on a thread of its own is not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
-    }
-}
-
-fn failed(error: &DaemonError) -> ExitCode {
-    // Nothing can be done about a stderr that is gone.
-    let _ = writeln!(std::io::stderr(), "proofkeep: {error}");
-    ExitCode::from(error.exit_code())
+    ended
 }
 
 async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
     let mut stop = signals()?;
+    let data = Store::lock(&config.data_dir, true)?;
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|source| DaemonError::Listen {
@@ -114,7 +124,7 @@ async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
     }));
     let grace = config.grace;
     let engine_config = engine_config(config, options);
-    let started = tokio::task::spawn_blocking(move || Engine::start(engine_config)).await;
+    let started = tokio::task::spawn_blocking(move || Engine::start_in(data, engine_config)).await;
     let engine = Arc::new(started.map_err(|_| DaemonError::Panicked)??);
     server.serve(Arc::clone(&engine));
     tracing::info!(store = %engine.store().id(), data = %engine.data_dir().display(), "ready");

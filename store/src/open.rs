@@ -54,15 +54,26 @@ impl Store {
     /// # Errors
     /// See [`OpenError`]; a store is never started empty where one was.
     pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
-        let mut data = DataDir::lock(path, options.create)?;
-        if data.format().schema < LATEST {
-            let (path, found) = (path.to_path_buf(), data.format().schema);
-            return Err(OpenError::Older {
-                path,
-                found,
-                newest: LATEST,
-            });
-        }
+        Self::open_locked(Self::lock(path, options.create)?, options)
+    }
+
+    /// Locks a data directory, or begins one with `create`, and looks whether this build can open it: what a second
+    /// process, or the wrong build, is to learn before it does anything else.
+    ///
+    /// # Errors
+    /// [`OpenError::Locked`] and the others that need no look into the database.
+    pub fn lock(path: &Path, create: bool) -> Result<DataDir, OpenError> {
+        let data = DataDir::lock(path, create)?;
+        expect_latest(&data)?;
+        Ok(data)
+    }
+
+    /// Opens a data directory that this process has locked.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; a store is never started empty where one was.
+    pub fn open_locked(mut data: DataDir, options: &Options) -> Result<Self, OpenError> {
+        expect_latest(&data)?;
         let number = data.current()?;
         let database = open_database(&data, number, options.cache_bytes)?;
         if data.is_new() {
@@ -185,6 +196,20 @@ fn check_reached(data: &DataDir, journal: JournalNumber) -> Result<Reached, Open
     note.sync().map_err(OpenError::io("syncing", &mark))?;
     sync_dir(data.path())?;
     Ok(note)
+}
+
+/// Older records are migrated, not read.
+fn expect_latest(data: &DataDir) -> Result<(), OpenError> {
+    let found = data.format().schema;
+    if found < LATEST {
+        let path = data.path().to_path_buf();
+        return Err(OpenError::Older {
+            path,
+            found,
+            newest: LATEST,
+        });
+    }
+    Ok(())
 }
 
 /// Gives a new database its first record. sled opens a log whose start is overwritten as an empty one, and this tells

@@ -76,3 +76,40 @@ fn a_directory_that_holds_no_data_is_not_made_into_one() {
         assert!(!desk.path().join("nothing").exists(), "{command}");
     }
 }
+
+#[test]
+fn a_second_daemon_never_says_that_it_listens_and_names_the_first_one() {
+    let desk = Desk::new();
+    let daemon = Daemon::start(&desk.path().join("data"), &[]);
+    let listen = daemon.url().trim_start_matches("http://").to_owned();
+    // On a free port, and on the one that is taken as well: what matters is who has the directory.
+    for listen in ["127.0.0.1:0", &listen] {
+        let line = format!("serve --data-dir data --listen {listen}");
+        let ran = desk.run(&line).expect(1);
+        assert_eq!(ran.stdout, "", "it says that it listens");
+        assert!(!ran.stderr.contains("listening"), "{}", ran.stderr);
+        for part in [
+            &format!("process {}", daemon.pid()),
+            "stop that process",
+            "another directory",
+            "data-dir-in-use",
+        ] {
+            assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+        }
+        let ran = desk.run(&format!("{line} --json")).expect(1);
+        let error: Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert_eq!(error["error"]["code"], "data-dir-in-use", "{error}");
+    }
+    assert_eq!(daemon.get("/readyz").status, 200);
+    desk.take("multiplier", &["circuit.zkey", "circuit.wasm", "input.json"]);
+    desk.ask(&daemon, "circuit add m --zkey circuit.zkey --wasm circuit.wasm")
+        .expect(0);
+    desk.ask(&daemon, "prove m input.json").expect(0);
+    assert!(daemon.terminate().success());
+    // Nor does one of a directory that is not its own.
+    std::fs::create_dir(desk.path().join("other")).unwrap();
+    desk.write("other/thing", b"");
+    let ran = desk.run("serve --data-dir other --listen 127.0.0.1:0").expect(1);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("empty directory"), "{}", ran.stderr);
+}

@@ -38,15 +38,22 @@ impl DataDir {
 
 /// Why a data directory can't be opened; if a daemon has it, with what to use instead.
 pub fn refused(error: OpenError, path: &Path, instead: &str) -> CliError {
-    let code = match &error {
+    let detail = match &error {
         OpenError::Locked { pid, .. } => {
-            let detail = format!("pid {pid} has {}; {instead}, or stop it first", path.display());
-            return CliError::failed("data-dir-in-use", detail);
+            format!("pid {pid} has {}; {instead}, or stop it first", path.display())
         }
+        _ => error.to_string(),
+    };
+    CliError::failed(code(&error), detail)
+}
+
+/// The stable code of that.
+pub fn code(error: &OpenError) -> &'static str {
+    match error {
+        OpenError::Locked { .. } => "data-dir-in-use",
         OpenError::NotThere { .. } => "data-dir-missing",
         OpenError::Older { .. } => "schema-older",
         OpenError::Newer { .. } => "schema-newer",
         _ => "data-dir-unusable",
-    };
-    CliError::failed(code, error.to_string())
+    }
 }

@@ -2,7 +2,7 @@
 
 mod cancel;
 mod circuit;
-mod data;
+pub(crate) mod data;
 mod demo;
 mod events;
 pub(crate) mod exit;

@@ -106,14 +106,21 @@ fn set<T>(flag: Option<T>, into: &mut T) {
 }
 
 pub fn run(command: Serve, options: &Options, out: &Out) -> ExitCode {
-    match command.configuration() {
-        Ok(config) => daemon::run(config, options),
+    let config = match command.configuration() {
+        Ok(config) => config,
         Err(error) => {
             out.error(&CliError {
                 code: "config".to_owned(),
                 ..CliError::usage(error.to_string())
             });
-            Exit::Usage.into()
+            return Exit::Usage.into();
+        }
+    };
+    match daemon::run(config, options) {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => {
+            out.error(&CliError::failed(error.code(), error.to_string()));
+            ExitCode::from(error.exit_code())
         }
     }
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use proofkeep_store::clock::Clock;
+use proofkeep_store::format::DataDir;
 use proofkeep_store::ids::{Digest, JobNumber, ProcessId};
 use proofkeep_store::machine::{Machine, Rules};
 use proofkeep_store::records::BootEnd;
@@ -178,13 +179,23 @@ impl Engine {
     /// # Errors
     /// See [`StartError`]; a second daemon on the same directory gets [`OpenError::Locked`].
     pub fn start(config: EngineConfig) -> Result<Self, StartError> {
+        Self::start_in(Store::lock(&config.data_dir, true)?, config)
+    }
+
+    /// The same on a data directory that this process has locked already; `config.data_dir` is not looked at.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start_in(data: DataDir, config: EngineConfig) -> Result<Self, StartError> {
         if config.devices.is_empty() {
             return Err(StartError::NoDevice);
         }
-        let store = Store::open(&config.data_dir, &Options::default())?;
-        recover::kill_leftovers(&config.data_dir)?;
+        let store = Store::open_locked(data, &Options::default())?;
+        let data_dir = store.data().path().to_path_buf();
+        recover::kill_leftovers(&data_dir)?;
         let clock = Clock::start();
-        let handle = store.start(Machine { rules: config.rules }, clock.clone(), Limits::default())?;
+        let limits = Limits::default();
+        let handle = store.start(Machine { rules: config.rules }, clock.clone(), limits)?;
         let budget = config.budget.unwrap_or_else(|| machine_memory().default_budget());
         let core = Arc::new(Core::new(
             handle,
@@ -206,7 +217,7 @@ impl Engine {
         }
         let boot = core.handle.read(query::last_boot).map_err(RecoverError::from)?;
         let greeting = Greeting {
-            data: std::fs::canonicalize(&config.data_dir)?,
+            data: std::fs::canonicalize(&data_dir)?,
             boot,
             checkpoint_after: config.checkpoint_after,
             wasm_memory_bytes: config.wasm_memory_bytes,
