@@ -92,6 +92,8 @@ pub struct Fault {
     pub short: bool,
     /// Operations count and fail only while this file is there.
     pub arm_file: Option<PathBuf>,
+    /// Nothing fails: an operation waits until the arm file is gone, and is done then.
+    pub hang: bool,
     /// Only paths that hold this text.
     pub matching: Option<String>,
     /// Only in such a process.
@@ -111,9 +113,21 @@ impl Fault {
             errno: "EIO",
             short: false,
             arm_file: None,
+            hang: false,
             matching: None,
             role: None,
             count_file: None,
+        }
+    }
+
+    /// The database's syncs hang while `armed` is there.
+    pub fn hanging_syncs(data: &Path, armed: PathBuf) -> Self {
+        Self {
+            arm_file: Some(armed),
+            hang: true,
+            matching: Some("/store.".to_owned()),
+            role: Some(Role::Daemon),
+            ..Self::once(data, "sync", 0)
         }
     }
 }
@@ -182,6 +196,7 @@ impl Shims {
             command.env("PROOFKEEP_FAULT_TIMES", fault.times.unwrap_or(0).to_string());
             command.env("PROOFKEEP_FAULT_ERRNO", fault.errno);
             command.env("PROOFKEEP_FAULT_SHORT", if fault.short { "1" } else { "0" });
+            command.env("PROOFKEEP_FAULT_HANG", if fault.hang { "1" } else { "0" });
             set(command, "PROOFKEEP_FAULT_ROLE", fault.role.map(Role::word));
             set(command, "PROOFKEEP_FAULT_MATCH", fault.matching.as_ref());
             set(command, "PROOFKEEP_FAULT_ARM_FILE", fault.arm_file.as_ref());

@@ -11,7 +11,8 @@ use proofkeep_store::view::{ReadError, View};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::problem::{internal, unreadable};
+use super::health::STUCK;
+use super::problem::{internal, stuck, unreadable};
 use super::status::LastStatus;
 
 /// Who does what comes over HTTP, until there are tokens.
@@ -43,15 +44,19 @@ pub(super) struct Context {
 
 impl Context {
     /// Reads what is durable. The lock may be held for the time of a sync, so this waits on a thread where that harms
-    /// nobody.
+    /// nobody, and gives up when the sync doesn't end: there are only so many threads.
     pub async fn read<T, F>(&self, read: F) -> Result<T, Problem>
     where
         T: Send + 'static,
         F: FnOnce(&dyn View) -> Result<T, ReadError> + Send + 'static,
     {
         let engine = Arc::clone(&self.engine);
-        let result = self.blocking(move || engine.handle().read(read)).await?;
-        result.map_err(|error| unreadable(&error))
+        let result = self
+            .blocking(move || engine.handle().try_read_for(STUCK, read))
+            .await?;
+        result
+            .ok_or_else(|| stuck(self.engine.handle().heartbeat()))?
+            .map_err(|error| unreadable(&error))
     }
 
     /// Runs something that takes long or touches the disk.

@@ -4,15 +4,16 @@
 use std::time::Duration;
 
 use proofkeep_engine::problem::Problem;
+use proofkeep_engine::service::Engine;
 use serde_json::json;
 use warp::http::{Method, StatusCode};
 
 use super::Phase;
 use super::answer::{Answer, json};
-use super::problem::{self, draining, method_not_allowed, starting};
+use super::problem::{self, draining, method_not_allowed, starting, stuck};
 
 /// A commit thread that wasn't seen for so long is stuck: it looks up once a second, and a sync may be slow.
-const STUCK: Duration = Duration::from_secs(30);
+pub(super) const STUCK: Duration = Duration::from_secs(30);
 
 /// The answer, if the path is one of these.
 pub(super) fn answer(phase: &Phase, method: &Method, path: &str) -> Option<Answer> {
@@ -34,25 +35,27 @@ fn live(phase: &Phase) -> Result<&'static str, Problem> {
     match phase {
         Phase::Starting => Ok("starting"),
         Phase::Stopping(_) => Ok("stopping"),
-        Phase::Serving(engine) => {
-            let silent = engine.handle().heartbeat();
-            if silent <= STUCK {
-                return Ok("live");
-            }
-            let detail = format!(
-                "the commit thread was last seen {} s ago; the disk hangs, or the daemon is at fault: restart it",
-                silent.as_secs()
-            );
-            Err(Problem::new(503, "stuck", "nothing is being stored", detail).retryable())
-        }
+        Phase::Serving(engine) => match stuck_for(engine) {
+            None => Ok("live"),
+            Some(silent) => Err(stuck(silent)),
+        },
     }
+}
+
+/// How long the commit thread was not seen, if that is too long.
+pub(super) fn stuck_for(engine: &Engine) -> Option<Duration> {
+    let silent = engine.handle().heartbeat();
+    (silent > STUCK).then_some(silent)
 }
 
 fn ready(phase: &Phase) -> Result<&'static str, Problem> {
     match phase {
         Phase::Starting => Err(starting()),
         Phase::Stopping(_) => Err(draining()),
-        Phase::Serving(engine) if engine.is_ready() => Ok("ready"),
-        Phase::Serving(_) => Err(draining()),
+        Phase::Serving(engine) if !engine.is_ready() => Err(draining()),
+        Phase::Serving(engine) => match stuck_for(engine) {
+            None => Ok("ready"),
+            Some(silent) => Err(stuck(silent)),
+        },
     }
 }

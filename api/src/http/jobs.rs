@@ -17,7 +17,7 @@ use warp::http::header::{ETAG, LINK, LOCATION};
 
 use super::answer::{Answer, Outcome, empty, json, with};
 use super::context::{ACTOR, Context};
-use super::problem::{malformed, proof_damaged, unreadable};
+use super::problem::{malformed, proof_damaged};
 use super::query::{Query, wrong};
 use super::request::Request;
 use super::{etag, prefer, proofs};
@@ -282,9 +282,6 @@ fn filter(query: &Query) -> Result<JobFilter, Problem> {
 
 /// The job's record, for those who need it whole.
 pub(super) async fn record(context: &Context, number: JobNumber) -> Result<Job, Problem> {
-    let engine = std::sync::Arc::clone(&context.engine);
-    let found = context
-        .blocking(move || engine.handle().read(|view| query::job_by_number(view, number)))
-        .await?;
-    found.map_err(|error| unreadable(&error))?.ok_or_else(gone)
+    let found = context.read(move |view| query::job_by_number(view, number));
+    found.await?.ok_or_else(gone)
 }

@@ -176,6 +176,12 @@ impl Server {
             }
             Phase::Serving(engine) | Phase::Stopping(engine) => engine,
         };
+        // A page of the status shows the last picture; everything else would only wait as well.
+        if !matches!(path.as_str(), "/status" | "/v1/status")
+            && let Some(silent) = health::stuck_for(&engine)
+        {
+            return refuse(&problem::stuck(silent));
+        }
         request.params = params;
         let context = Context {
             engine,

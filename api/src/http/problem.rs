@@ -1,6 +1,8 @@
 //! Every error is `application/problem+json` (RFC 9457) with `type title status detail instance code retryable`, and the
 //! members that its code names.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use proofkeep_engine::problem::Problem;
 use proofkeep_store::view::ReadError;
@@ -120,6 +122,16 @@ pub(super) fn starting() -> Problem {
 pub(super) fn draining() -> Problem {
     let detail = "the daemon is stopping and takes nothing new; send it again when it is back";
     Problem::new(503, "draining", "the daemon is stopping", detail).retryable()
+}
+
+/// 503 while the commit thread is stuck, and nothing can be stored or read.
+pub(super) fn stuck(silent: Duration) -> Problem {
+    let detail = format!(
+        "the commit thread was last seen {} s ago; the disk hangs, or the daemon is at fault: look at the disk, then \
+         restart the daemon; what was acknowledged is kept",
+        silent.as_secs()
+    );
+    Problem::new(503, "stuck", "nothing is being stored", detail).retryable()
 }
 
 /// At most 80 characters of what somebody sent.

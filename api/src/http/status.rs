@@ -18,7 +18,8 @@ use warp::http::header::HeaderName;
 
 use super::answer::{Answer, Outcome, json, with};
 use super::context::Context;
-use super::problem::unreadable;
+use super::health::STUCK;
+use super::problem::{stuck, unreadable};
 use super::request::Request;
 use crate::render::status::{Around, StoreReport, draw};
 
@@ -87,11 +88,8 @@ async fn picture(context: &Context) -> Result<(Arc<Picture>, Option<u64>), Probl
     let read = context.blocking(move || {
         let now = engine.clock().now();
         let read = |view: &dyn View| read_picture(view, now, &keys);
-        if has_last {
-            engine.handle().try_read_for(PATIENCE, read)
-        } else {
-            Some(engine.handle().read(read))
-        }
+        let patience = if has_last { PATIENCE } else { STUCK };
+        engine.handle().try_read_for(patience, read)
     });
     match (read.await?, last) {
         (Some(Ok(picture)), _) => {
@@ -110,7 +108,7 @@ async fn picture(context: &Context) -> Result<(Arc<Picture>, Option<u64>), Probl
             let age = u64::try_from(last.taken.elapsed().as_millis()).unwrap_or(u64::MAX);
             Ok((last, Some(age)))
         }
-        (None, None) => Err(super::problem::internal()),
+        (None, None) => Err(stuck(context.engine.handle().heartbeat())),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use proofkeep_store::CommitError;
 use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::machine::{Admission, Command, Reply};
 use proofkeep_store::query::{self, Found};
 use proofkeep_store::records::{Circuit, Job, JobState};
+use tokio::sync::SemaphorePermit;
 use uuid::Uuid;
 
 use super::{Engine, check, problems};
@@ -44,6 +46,7 @@ impl Engine {
     /// # Errors
     /// 400, 404, 422 when the request is wrong, 429, 503 and 507 when it can't be taken now.
     pub async fn submit(&self, body: Vec<u8>, asker: Asker) -> Result<Submitted, Problem> {
+        let _admitted = self.admit()?;
         let (core, desk) = (Arc::clone(&self.core), self.desk.clone());
         let submit = self
             .blocking(move || {
@@ -88,28 +91,12 @@ impl Engine {
         }
     }
 
-    /// The number of a job.
+    /// The number of a job. Waits for the store: not for asynchronous code.
     ///
     /// # Errors
     /// 404 when there is none, 410 when it was forgotten.
     pub fn find(&self, id: Uuid) -> Result<JobNumber, Problem> {
-        match self
-            .store
-            .read(|view| query::find(view, id))
-            .map_err(|error| unreadable(&error))?
-        {
-            Found::Job(number) => Ok(number),
-            Found::Pruned(_) => {
-                let detail = format!("job {id} ended long ago and its record was removed");
-                Err(Problem::new(410, "pruned", "the job was forgotten", detail))
-            }
-            Found::Unknown => Err(Problem::new(
-                404,
-                "unknown-job",
-                "there is no such job",
-                format!("there is no job {id}"),
-            )),
-        }
+        find(&self.core, id)
     }
 
     /// Asks a job to stop. Asking again changes nothing.
@@ -117,7 +104,8 @@ impl Engine {
     /// # Errors
     /// 404, and 409 when it has ended otherwise.
     pub async fn cancel(&self, id: Uuid, actor: &str) -> Result<(), Problem> {
-        let job = self.find(id)?;
+        let core = Arc::clone(&self.core);
+        let job = self.blocking(move || find(&core, id)).await?;
         let command = Command::Cancel {
             job,
             actor: actor.to_owned(),
@@ -136,17 +124,18 @@ impl Engine {
     /// # Errors
     /// 404, 409 when it hasn't ended or succeeded, 422 when the replacement is wrong.
     pub async fn retry(&self, id: Uuid, body: Vec<u8>, actor: &str) -> Result<(), Problem> {
-        let number = self.find(id)?;
+        let _admitted = self.admit()?;
         let (core, desk) = (Arc::clone(&self.core), self.desk.clone());
-        let (replacement, damaged) = self
+        let (number, replacement, damaged) = self
             .blocking(move || {
+                let number = find(&core, id)?;
                 let job = core.job(number).map_err(|error| unreadable(&error))?;
                 let replacement = replacement(&core, &desk, &job, &body)?;
                 let damaged = match job.state {
                     JobState::Succeeded => check::damaged(&core, &job),
                     _ => Vec::new(),
                 };
-                Ok((replacement, damaged))
+                Ok((number, replacement, damaged))
             })
             .await?;
         let command = Command::Retry {
@@ -205,6 +194,7 @@ impl Engine {
         replace: bool,
         actor: &str,
     ) -> Result<Registered, Problem> {
+        let _admitted = self.admit()?;
         let (core, desk) = (Arc::clone(&self.core), self.desk.clone());
         let (name, actor) = (name.to_owned(), actor.to_owned());
         let add = self
@@ -233,7 +223,10 @@ impl Engine {
             .commit(Command::CircuitAdd(add))
             .await
             .map_err(problems::commit)?;
-        let circuit = self.core.circuit(digest).map_err(|error| unreadable(&error))?;
+        let core = Arc::clone(&self.core);
+        let circuit = self
+            .blocking(move || core.circuit(digest).map_err(|error| unreadable(&error)))
+            .await?;
         Ok(Registered {
             circuit,
             unchanged: committed.reply == Reply::Unchanged,
@@ -245,12 +238,23 @@ impl Engine {
     /// # Errors
     /// 404, and 409 while jobs need it or it is being imported.
     pub async fn remove_circuit(&self, name: &str, actor: &str) -> Result<(), Problem> {
-        let circuit = self.desk.circuit(name)?.digest;
+        let _admitted = self.admit()?;
+        let (desk, name) = (self.desk.clone(), name.to_owned());
+        let circuit = self.blocking(move || Ok(desk.circuit(&name)?.digest)).await?;
         self.operate(Command::CircuitRemove {
             circuit,
             actor: actor.to_owned(),
         })
         .await
+    }
+
+    /// Room for one request that will be stored, until it is answered. A request reads before it reaches the commit
+    /// thread's bounded lane, and reads wait while that thread syncs: without this bound a slow disk would let them pile
+    /// up without end.
+    fn admit(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        self.requests
+            .try_acquire()
+            .map_err(|_| problems::commit(CommitError::Busy))
     }
 
     async fn operate(&self, command: Command) -> Result<(), Problem> {
@@ -260,6 +264,23 @@ impl Engine {
             .await
             .map(|_| ())
             .map_err(problems::commit)
+    }
+}
+
+fn find(core: &Core, id: Uuid) -> Result<JobNumber, Problem> {
+    let found = core.handle.read(|view| query::find(view, id));
+    match found.map_err(|error| unreadable(&error))? {
+        Found::Job(number) => Ok(number),
+        Found::Pruned(_) => {
+            let detail = format!("job {id} ended long ago and its record was removed");
+            Err(Problem::new(410, "pruned", "the job was forgotten", detail))
+        }
+        Found::Unknown => Err(Problem::new(
+            404,
+            "unknown-job",
+            "there is no such job",
+            format!("there is no job {id}"),
+        )),
     }
 }
 

@@ -23,7 +23,7 @@ use proofkeep_store::ids::{Digest, JobNumber, ProcessId};
 use proofkeep_store::machine::{Machine, Rules};
 use proofkeep_store::records::BootEnd;
 use proofkeep_store::{Limits, OpenError, Options, Store, query};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use calls::{Registered, Submitted};
 
@@ -167,6 +167,8 @@ pub struct Engine {
     desk: DaemonDesk,
     devices: Vec<DeviceConfig>,
     window: Arc<Window>,
+    /// Requests that may be on their way to the commit thread at once.
+    requests: Semaphore,
     orders: mpsc::UnboundedSender<Order>,
     blocking: tokio::runtime::Handle,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -264,6 +266,7 @@ impl Engine {
             desk,
             devices: config.devices,
             window,
+            requests: Semaphore::new(limits.requests),
             orders,
             blocking,
             thread,

@@ -11,15 +11,18 @@
  *   PROOFKEEP_FAULT_SHORT       1: the first failing write writes half and says so, as a disk does
  *                               that fills up; the ones after it fail (so TIMES should be 0 or > 1)
  *   PROOFKEEP_FAULT_ARM_FILE    operations are counted and fail only while this file exists
+ *   PROOFKEEP_FAULT_HANG        1: nothing fails; an operation waits until the arm file is gone,
+ *                               as on a disk that hangs, and is done then
  *   PROOFKEEP_FAULT_MATCH       only paths that hold this text
  *   PROOFKEEP_FAULT_ROLE        daemon or worker
  *   PROOFKEEP_FAULT_COUNT_FILE  gets a line "number pid operation path" for each
  *
  * An operation that fails has not been done at all. Each process counts for itself. */
 #include "common.h"
+#include <time.h>
 
 static char directory[PATH_MAX];
-static int on, error;
+static int on, error, hang;
 static long at, times;
 static long count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,6 +45,7 @@ __attribute__((constructor)) static void start(void) {
         error = EROFS;
     else
         error = (int)shim_number("PROOFKEEP_FAULT_ERRNO", EIO);
+    hang = shim_number("PROOFKEEP_FAULT_HANG", 0) != 0;
     on = shim_role("PROOFKEEP_FAULT_ROLE");
 }
 
@@ -57,6 +61,12 @@ static enum verdict judge(const char *group, const char *operation, const char *
     long mine = ++count;
     shim_count(getenv("PROOFKEEP_FAULT_COUNT_FILE"), mine, operation, path);
     pthread_mutex_unlock(&lock);
+    if (hang) {
+        const struct timespec pause = {0, 5000000};
+        while (arm && *arm && syscall(SYS_faccessat, AT_FDCWD, arm, F_OK) == 0)
+            nanosleep(&pause, NULL);
+        return PASS;
+    }
     if (at <= 0 || mine < at || (times > 0 && mine >= at + times))
         return PASS;
     return mine == at && shim_number("PROOFKEEP_FAULT_SHORT", 0) ? HALF : FAIL;
