@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofkeep_store::ids::JobNumber;
+use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::keys::{self, Family};
 use proofkeep_store::machine::Command;
-use proofkeep_store::records::{Failure, FailureClass, JobState};
+use proofkeep_store::records::{Failure, FailureClass, Job, JobState};
 use proofkeep_store::view::ReadError;
 use proofkeep_store::{CommitError, ObjectError, query};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -156,20 +156,10 @@ fn fail_without_inputs(core: &Core) -> Result<(), RecoverError> {
     loop {
         let page = core.handle.read(|view| query::active_jobs(view, after, 64))?;
         for job in &page.jobs {
-            if matches!(job.state, JobState::Stopping(_)) {
-                continue;
-            }
-            if let Some(digest) = missing_object(core, job.number)? {
-                let failure = Failure::coded(
-                    FailureClass::InputMissing,
-                    "blob-missing",
-                    format!("the file {digest} that the job needs is gone; upload it again and retry"),
-                );
-                tracing::error!(job = %job.id, "{}", failure.detail);
-                core.commit(Command::FailJob {
-                    job: job.number,
-                    failure,
-                })?;
+            let missing = missing_object(core, job.number)?;
+            if let Some(command) = without_input(job, missing) {
+                tracing::error!(job = %job.id, "a file that the job needs is gone");
+                core.commit(command)?;
             }
         }
         match page.next {
@@ -179,7 +169,22 @@ fn fail_without_inputs(core: &Core) -> Result<(), RecoverError> {
     }
 }
 
-fn missing_object(core: &Core, job: JobNumber) -> Result<Option<proofkeep_store::ids::Digest>, RecoverError> {
+/// What is to be done about a job that hasn't ended and lacks a file.
+#[must_use]
+pub fn without_input(job: &Job, missing: Option<Digest>) -> Option<Command> {
+    let missing = missing.filter(|_| !matches!(job.state, JobState::Stopping(_)))?;
+    let failure = Failure::coded(
+        FailureClass::InputMissing,
+        "blob-missing",
+        format!("the file {missing} that the job needs is gone; upload it again and retry"),
+    );
+    Some(Command::FailJob {
+        job: job.number,
+        failure,
+    })
+}
+
+fn missing_object(core: &Core, job: JobNumber) -> Result<Option<Digest>, RecoverError> {
     let prefix = keys::of_job(Family::Needs, job);
     let mut after: Option<Vec<u8>> = None;
     loop {

@@ -23,9 +23,15 @@ impl Clock {
     /// Starts the clock at the wall clock's time.
     #[must_use]
     pub fn start() -> Self {
+        Self::starting(Millis(millis(wall())), Instant::now())
+    }
+
+    /// A clock that starts at a moment of the wall clock and of a monotonic one.
+    #[must_use]
+    pub fn starting(wall: Millis, started: Instant) -> Self {
         Self {
-            wall_at_boot: millis(wall()),
-            started: Instant::now(),
+            wall_at_boot: wall.0,
+            started,
             reported: 0,
         }
     }
@@ -33,7 +39,14 @@ impl Clock {
     /// Now. Never goes back within a boot.
     #[must_use]
     pub fn now(&self) -> Millis {
-        Millis(self.wall_at_boot).after(self.uptime_ms())
+        self.at(Instant::now())
+    }
+
+    /// What it shows at a moment of the monotonic clock.
+    #[must_use]
+    pub fn at(&self, moment: Instant) -> Millis {
+        let passed = moment.saturating_duration_since(self.started);
+        Millis(self.wall_at_boot).after(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Milliseconds since the boot began.
@@ -45,11 +58,12 @@ impl Clock {
     /// By how many milliseconds the wall clock jumped since this was last asked (negative: back), if that is more than
     /// [`STEP_MS`]. [`now`](Self::now) goes on undisturbed; the jump counts from the next boot on.
     pub fn take_step(&mut self) -> Option<i64> {
-        self.step_at(millis(wall()))
+        self.take_step_at(Millis(millis(wall())), Instant::now())
     }
 
-    fn step_at(&mut self, wall_ms: u64) -> Option<i64> {
-        let ahead = i64::try_from(i128::from(wall_ms) - i128::from(self.now().0)).unwrap_or(i64::MAX);
+    /// The same for given moments of the wall clock and the monotonic one.
+    pub fn take_step_at(&mut self, wall: Millis, moment: Instant) -> Option<i64> {
+        let ahead = i64::try_from(i128::from(wall.0) - i128::from(self.at(moment).0)).unwrap_or(i64::MAX);
         let step = ahead.saturating_sub(self.reported);
         if step.saturating_abs() <= STEP_MS {
             return None;
@@ -83,11 +97,13 @@ mod tests {
     fn a_step_is_reported_once_and_moves_nothing() {
         let mut clock = Clock::start();
         let before = clock.now();
-        assert_eq!(clock.step_at(before.0 + 59_000), None);
-        let step = clock.step_at(before.0 + 3_600_000).unwrap();
+        assert_eq!(clock.take_step_at(before.after(59_000), Instant::now()), None);
+        let step = clock
+            .take_step_at(before.after(3_600_000), Instant::now())
+            .unwrap();
         assert!((3_590_000..=3_600_000).contains(&step), "{step}");
-        assert_eq!(clock.step_at(before.0 + 3_600_000), None);
-        let back = clock.step_at(before.0).unwrap();
+        assert_eq!(clock.take_step_at(before.after(3_600_000), Instant::now()), None);
+        let back = clock.take_step_at(before, Instant::now()).unwrap();
         assert!((-3_610_000..=-3_590_000).contains(&back), "{back}");
         assert!(clock.now().since(before) < 3_000_000);
     }

@@ -22,7 +22,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 pub(crate) use group::Weight;
-pub use group::{MAX_COMMAND_BYTES, MAX_COMMAND_LOG, MAX_GROUP_BYTES, MAX_GROUP_COMMANDS, MAX_GROUP_LOG};
+pub use group::{
+    Group, MAX_COMMAND_BYTES, MAX_COMMAND_LOG, MAX_GROUP_BYTES, MAX_GROUP_COMMANDS, MAX_GROUP_LOG,
+};
 pub(crate) use reached::Reached;
 pub(crate) use shared::Shared;
 pub use shared::Stats;
@@ -35,7 +37,8 @@ use crate::machine::{Command, Machine, Refusal, Reply};
 use crate::objects::{ObjectError, Objects, Swept};
 use crate::view::{ReadError, View};
 use group::Writer;
-use lanes::{Lanes, Waiting};
+use lanes::Lanes;
+pub use lanes::{Queues, Waiting};
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! two partitions a slot are ahead of a device; who must run alone gets a process of its own.
 
 mod decide;
+mod follow;
 mod snapshot;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ use proofkeep_store::records::{AttemptRef, Failure, PartitionState, Priority};
 use crate::budget::{Ask, TicketFor};
 
 pub use decide::decide;
+pub use follow::Follow;
 pub use snapshot::{Live, Retention, Walk, snapshot};
 
 /// Something to do.
@@ -188,7 +190,8 @@ impl ReadyNow {
 }
 
 /// The ticket of an attempt.
-pub(crate) fn ticket_of(attempt: AttemptRef) -> TicketFor {
+#[must_use]
+pub fn ticket_of(attempt: AttemptRef) -> TicketFor {
     TicketFor::Attempt {
         job: attempt.job,
         partition: attempt.partition,

@@ -13,7 +13,7 @@ use proofkeep_store::view::{self, ReadError, View};
 
 use crate::kinds::groth16::import_bytes;
 
-use super::{DeviceNow, ImportNow, OpenNow, ReadyNow, Snapshot, is_over};
+use super::{Decision, DeviceNow, ImportNow, OpenNow, ReadyNow, Snapshot, is_over};
 
 /// Steps through the ready index in one look; more jobs than this that wait for an import are passed over in several.
 const READY_STEPS: usize = 512;
@@ -61,6 +61,14 @@ pub struct Walk {
     done_at: Option<JournalNumber>,
     /// Jobs that may have to be checked as a whole.
     pub hints: BTreeSet<JobNumber>,
+}
+
+impl Walk {
+    /// Jobs that wait for their check and don't get it now are looked at again.
+    pub fn remember(&mut self, seen: &Snapshot, decisions: &[Decision]) {
+        let starts = |job: &&JobNumber| !decisions.contains(&Decision::VerifyStart(**job));
+        self.hints.extend(seen.verify.iter().filter(starts));
+    }
 }
 
 struct Look<'a> {

@@ -15,13 +15,12 @@ use proofkeep_store::CommitError;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::commit::Committed;
 use proofkeep_store::ids::{Digest, JobNumber};
-use proofkeep_store::machine::{Command, Reply};
-use proofkeep_store::records::AttemptRef;
+use proofkeep_store::machine::Command;
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
 use crate::protocol::ToWorker;
-use crate::schedule::{Decision, Live, Retention, Snapshot, Walk, decide, snapshot};
+use crate::schedule::{Decision, Follow, Live, Retention, Snapshot, Walk, decide, snapshot};
 use crate::shared::Core;
 use crate::workers::{Fleet, Process};
 
@@ -237,8 +236,7 @@ impl Loop {
     }
 
     fn remember_what_waits(&mut self, seen: &Snapshot, decisions: &[Decision]) {
-        let starts = |job: &&JobNumber| !decisions.contains(&Decision::VerifyStart(**job));
-        self.walk.hints.extend(seen.verify.iter().filter(starts));
+        self.walk.remember(seen, decisions);
         let started = |job, partition| {
             decisions.iter().any(|decision| {
                 matches!(decision, Decision::SynthStart { job: other, partition: index, .. } if (*other, *index) == (job, partition))
@@ -284,61 +282,24 @@ impl Loop {
         granted
     }
 
-    /// The command of a decision; `None` for those that only ask a process for something.
+    /// The command of a decision; `None` for those that only ask a process for something, and without a ticket.
     fn command(&mut self, decision: &Decision) -> Option<Command> {
-        Some(match decision {
-            Decision::Wake(job) => Command::Wake { job: *job },
-            Decision::Expire(job) => Command::Expire { job: *job },
-            Decision::FailJob(job, failure) => Command::FailJob {
-                job: *job,
-                failure: failure.clone(),
-            },
-            Decision::Resume(device) => Command::DeviceResume {
-                device: device.clone(),
-            },
-            Decision::GpuStart { attempt, worker, .. } => Command::GpuStart {
-                job: attempt.job,
-                partition: attempt.partition,
-                attempt: attempt.number,
-                worker: *worker,
-            },
-            Decision::SynthStart { job, partition, ask } => {
-                self.core.ledger.ask(ask).ok()?;
-                Command::SynthStart {
-                    job: *job,
-                    partition: *partition,
-                    process: ask.process,
-                }
-            }
-            Decision::ImportStart { circuit, ask } => {
-                self.core.ledger.ask(ask).ok()?;
-                Command::ImportStart {
-                    circuit: *circuit,
-                    process: ask.process,
-                }
-            }
-            Decision::GiveBack(attempt) => Command::GiveBack {
-                job: attempt.job,
-                partition: attempt.partition,
-                attempt: attempt.number,
-            },
-            Decision::VerifyStart(job) => Command::VerifyStart { job: *job },
-            Decision::Prune(job) => Command::Prune { job: *job },
-            Decision::Stop {
-                process,
-                token,
-                failure,
-            } => {
-                if let Some(process) = self.fleet.process(*process) {
-                    process.ask_stop(*token, failure);
-                }
-                return None;
-            }
-            Decision::Evict(circuit) => {
-                self.evict(*circuit);
-                return None;
-            }
-        })
+        if let Decision::Stop {
+            process,
+            token,
+            failure,
+        } = decision
+            && let Some(process) = self.fleet.process(*process)
+        {
+            process.ask_stop(*token, failure);
+        }
+        if let Decision::Evict(circuit) = decision {
+            self.evict(*circuit);
+        }
+        if let Some(ask) = decision.ticket() {
+            self.core.ledger.ask(ask).ok()?;
+        }
+        decision.command()
     }
 
     /// Nothing was granted: what was taken for it is given back.
@@ -348,7 +309,7 @@ impl Loop {
             CommitError::Stopped | CommitError::Busy => {}
             error => tracing::error!("{decision:?} was not stored: {error}"),
         }
-        if let Decision::SynthStart { ask, .. } | Decision::ImportStart { ask, .. } = decision {
+        if let Some(ask) = decision.ticket() {
             self.core.ledger.end(ask.of);
         }
         if let Decision::VerifyStart(job) = decision {
@@ -357,35 +318,23 @@ impl Loop {
     }
 
     async fn done(&mut self, decision: Decision, committed: Committed) -> bool {
-        match (decision, committed.reply) {
-            (Decision::SynthStart { job, partition, ask }, Reply::Granted { token, attempt }) => {
-                self.synth(
-                    AttemptRef {
-                        job,
-                        partition,
-                        number: attempt,
-                    },
-                    token,
-                    &ask,
-                )
-                .await;
-            }
-            (Decision::ImportStart { circuit, ask }, Reply::Granted { token, .. }) => {
-                self.import(circuit, token, &ask);
-            }
-            (Decision::SynthStart { ask, .. } | Decision::ImportStart { ask, .. }, _) => {
-                self.core.ledger.end(ask.of);
-            }
-            (Decision::GpuStart { attempt, process, .. }, Reply::Granted { token, .. }) => {
+        let (follow, again) = decision.follow(&committed.reply);
+        match follow {
+            Follow::Synth { attempt, token, ask } => self.synth(attempt, token, &ask).await,
+            Follow::Import { circuit, token, ask } => self.import(circuit, token, &ask),
+            Follow::Prove {
+                attempt,
+                token,
+                process,
+            } => {
                 let process = self.fleet.process(process).cloned();
                 self.prove(attempt, token, process).await;
             }
-            (Decision::VerifyStart(job), Reply::Granted { token, .. }) => self.check(job, token),
-            (Decision::FailJob(..), Reply::Unchanged) => return false,
-            (Decision::Prune(_), Reply::Unchanged) => return false,
-            _ => {}
+            Follow::Check { job, token } => self.check(job, token),
+            Follow::EndTicket(of) => self.core.ledger.end(of),
+            Follow::Nothing => {}
         }
-        true
+        again
     }
 
     async fn tell(&self, what: &str, command: Command) {

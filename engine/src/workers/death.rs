@@ -3,7 +3,11 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
+use proofkeep_store::ids::{ProcessId, Token};
+use proofkeep_store::machine::Command;
 use proofkeep_store::records::{Failure, FailureClass};
+
+use super::held::Held;
 
 /// The exit code of a worker process whose allocator was refused memory.
 pub const EXIT_OUT_OF_MEMORY: i32 = 71;
@@ -30,6 +34,29 @@ pub struct Death {
     pub failure: Failure,
     /// It died by its own fault, which counts towards poison.
     pub own_fault: bool,
+}
+
+impl Death {
+    /// The command that ends what the process held. `culprit`: the lease that it was killed for, and how its attempt ends.
+    #[must_use]
+    pub fn lost(
+        self,
+        process: ProcessId,
+        held: &Held,
+        culprit: Option<(Token, Failure)>,
+        process_peak_bytes: Option<u64>,
+    ) -> Command {
+        // An import that eats all memory is at fault when it was alone; otherwise it would be tried for ever.
+        let alone = !held.imports.is_empty() && held.tasks().next().is_none();
+        let ate_all = alone && self.failure.class == FailureClass::OutOfMemory;
+        Command::ProcessLost {
+            process,
+            own_fault: self.own_fault || ate_all,
+            failure: self.failure,
+            culprit,
+            process_peak_bytes,
+        }
+    }
 }
 
 /// Judges the end of a worker process.

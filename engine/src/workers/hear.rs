@@ -2,31 +2,28 @@
 //!
 //! Whatever a word says, it is said under a lease; a late one finds none and changes nothing.
 
-mod import;
-
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use proofkeep_store::CommitError;
-use proofkeep_store::ids::{Digest, Millis, Token};
-use proofkeep_store::machine::{Command, ProofStored, Reply, SynthEnd};
+use proofkeep_store::ids::{Digest, Token};
+use proofkeep_store::machine::{Command, Reply};
 use proofkeep_store::records::{AttemptRef, Failure, FailureClass};
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::death::{Circumstances, judge};
-use super::held::{HeldStage, Made, Task};
+use super::held::{Made, Task};
 use super::process::{Process, Started};
-use crate::budget::OomCounter;
-use crate::protocol::{self, BUILD, FrameError, FromWorker, ToWorker, WireFailure, WirePiece, Work};
+use super::words::{self, Act, Speaker};
+use crate::budget::{OomCounter, TicketFor};
+use crate::protocol::{self, BUILD, FrameError, FromWorker, ToWorker};
 use crate::schedule::ticket_of;
 use crate::shared::Core;
-
-/// A device that says it isn't available is left alone for this long, in milliseconds.
-const UNAVAILABLE_MS: u64 = 60_000;
 
 /// Reads until the process is gone, then ends everything it had.
 pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &OomCounter) {
@@ -92,7 +89,7 @@ pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &Oo
         rss: process.rss.load(Ordering::Relaxed),
         allowed: tickets.saturating_add(keys),
     };
-    let mut death = match status {
+    let death = match status {
         Ok(status) => judge(status, known),
         Err(error) => super::death::Death {
             failure: Failure::new(
@@ -102,22 +99,10 @@ pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &Oo
             own_fault: false,
         },
     };
-    {
-        // An import that eats all memory is at fault when it was alone; otherwise it would be tried for ever.
-        let held = process.held.lock();
-        let alone = !held.imports.is_empty() && held.tasks().next().is_none();
-        death.own_fault |= alone && death.failure.class == FailureClass::OutOfMemory;
-    }
     if !known.quitting {
         tracing::warn!(process = %process.id, device = process.device, "{}", death.failure.detail);
     }
-    let lost = Command::ProcessLost {
-        process: process.id,
-        failure: death.failure,
-        culprit: killed.flatten(),
-        own_fault: death.own_fault,
-        process_peak_bytes: reader.peak(),
-    };
+    let lost = death.lost(process.id, &process.held.lock(), killed.flatten(), reader.peak());
     // What doesn't fit one transaction waits for the same command again.
     let ended = loop {
         match core.commit(lost.clone()) {
@@ -162,12 +147,15 @@ impl Reader<'_> {
     fn hear(&self, word: FromWorker) {
         self.settle();
         let now = Instant::now();
-        match word {
+        if words::is_useful(&word) {
+            self.process.useful.store(true, Ordering::Relaxed);
+        }
+        let acts = match word {
             FromWorker::Hello {
                 build,
                 device,
                 description,
-            } => self.hello(&build, &device, description),
+            } => return self.hello(&build, &device, description),
             FromWorker::SynthDone {
                 token,
                 synth_ms,
@@ -180,52 +168,29 @@ impl Reader<'_> {
                     key: Digest(key),
                     public,
                 };
-                self.synth_done(token.into(), synth_ms, made);
-            }
-            FromWorker::Pieces { token, pieces } => {
-                self.moved(token.into(), now);
-                self.pieces(token.into(), pieces);
-            }
-            FromWorker::Released {
-                token,
-                gpu_ms,
-                reused,
-                saved_ms,
-            } => {
-                self.released(token.into(), gpu_ms, reused, saved_ms);
+                self.synth_done(token.into(), synth_ms, made, now)
             }
             FromWorker::Proof {
                 token,
                 bytes,
                 peak_bytes,
-            } => self.proof(token.into(), bytes, peak_bytes),
-            FromWorker::Failed {
-                token,
-                failure,
-                peak_bytes,
-            } => {
-                self.failed(token.into(), &failure, peak_bytes);
-            }
-            FromWorker::Progress { token, .. } => self.moved(token.into(), now),
-            FromWorker::Imported { token, done } => self.imported(token.into(), done, now),
-            FromWorker::ImportDone {
-                token,
-                facts,
-                vk,
-                matrices,
-            } => {
-                self.import_done(token.into(), facts, Digest(vk), Digest(matrices));
-            }
-            FromWorker::Dropped { work } => self.forget(attempt_of(work)),
+            } => self.proof(token.into(), bytes, peak_bytes, now),
             FromWorker::Rss { bytes, peak_bytes } => {
                 self.process.rss.store(bytes, Ordering::Relaxed);
                 self.process.peak.fetch_max(peak_bytes, Ordering::Relaxed);
+                return;
             }
             FromWorker::Key { circuit, bytes } => {
                 self.core.ledger.key(self.process.id, Digest(circuit), bytes);
-                self.core.bell.notify_one();
+                return self.core.bell.notify_one();
             }
-        }
+            word => {
+                let allow = self.core.allow_insecure_setup;
+                let mut held = self.process.held.lock();
+                words::other(&mut held, word, allow, &self.speaker(now))
+            }
+        };
+        self.carry_out(acts);
     }
 
     fn hello(&self, build: &str, device: &str, description: String) {
@@ -242,115 +207,50 @@ impl Reader<'_> {
         self.core.bell.notify_one();
     }
 
-    fn moved(&self, token: Token, now: Instant) {
-        self.process.held.lock().moved(token, now);
-    }
-
     /// The task under a lease, if there is one.
     fn task(&self, token: Token) -> Option<Task> {
         self.process.held.lock().task(token).cloned()
     }
 
-    fn synth_done(&self, token: Token, synth_ms: u64, made: Made) {
-        let Some(task) = self.task(token) else { return };
-        let (witness, public) = (made.witness, made.public.clone());
-        // Before the commit, so that a slot that is granted right after it finds the witness.
-        self.process.held.lock().waiting(token, made);
-        let ended = match self.core.objects.put(&public) {
-            Ok(public) => self.core.commit(Command::SynthEnd(SynthEnd {
-                token,
-                synth_ms,
-                witness,
-                public,
-            })),
-            Err(error) => {
-                let failure = Failure::coded(FailureClass::DeviceError, "disk", error.to_string());
-                self.core.commit(Command::AttemptFailed {
-                    token,
-                    failure,
-                    process_peak_bytes: self.peak(),
-                })
-            }
-        };
-        if let Err(CommitError::Refused(refusal)) = ended {
-            let failure = Failure::coded(FailureClass::DeviceError, "not-stored", refusal.to_string());
-            self.note(
-                "a witness",
-                self.core.commit(Command::AttemptFailed {
-                    token,
-                    failure,
-                    process_peak_bytes: self.peak(),
-                }),
-            );
-        } else {
-            self.note("a witness", ended);
+    fn speaker(&self, now: Instant) -> Speaker<'_> {
+        Speaker {
+            device: &self.process.device,
+            peak: self.peak(),
+            now,
+            clock: self.core.clock.now(),
         }
-        // If the attempt was ended meanwhile, the run loop finds a witness that nobody wants and drops it.
+    }
+
+    fn synth_done(&self, token: Token, synth_ms: u64, made: Made, now: Instant) -> Vec<Act> {
+        let Some(task) = self.task(token) else {
+            return Vec::new();
+        };
+        let kept = self
+            .core
+            .objects
+            .put(&made.public)
+            .map_err(|error| error.to_string());
         tracing::debug!(job = %task.attempt.job, partition = task.attempt.partition, synth_ms, "synthesized");
-        self.core.bell.notify_one();
+        let mut held = self.process.held.lock();
+        words::synth_done(&mut held, token, synth_ms, made, kept, &self.speaker(now))
     }
 
-    fn pieces(&self, token: Token, pieces: Vec<WirePiece>) {
-        let Some(task) = self.task(token) else { return };
-        let Some(made) = task.made else { return };
-        let attempt = task.attempt.number;
-        let pieces = pieces
-            .into_iter()
-            .map(|piece| piece.into_piece(attempt))
-            .collect();
-        let command = Command::Checkpoint {
-            token,
-            witness: made.witness,
-            key: made.key,
-            pieces,
+    fn proof(&self, token: Token, bytes: Vec<u8>, peak_bytes: Option<u64>, now: Instant) -> Vec<Act> {
+        let Some(task) = self.task(token) else {
+            return Vec::new();
         };
-        self.process.useful.store(true, Ordering::Relaxed);
-        self.post("a checkpoint", command);
-    }
-
-    fn released(&self, token: Token, gpu_ms: u64, reused: Vec<String>, saved_ms: u64) {
-        self.process.held.lock().finish(token, Instant::now());
-        let ended = Command::GpuEnd {
-            token,
-            gpu_ms,
-            reused,
-            saved_ms,
-        };
-        self.post("the end of device work", ended);
-    }
-
-    fn proof(&self, token: Token, bytes: Vec<u8>, peak_bytes: Option<u64>) {
-        self.process.useful.store(true, Ordering::Relaxed);
-        let Some(task) = self.task(token) else { return };
-        if let HeldStage::Prove(_) = task.stage {
-            // A kind that needs no device to finish may leave the word out.
-            self.released(token, 0, Vec::new(), 0);
+        let verified = self.verify(&task, &bytes);
+        if let Err(failure) = &verified {
+            tracing::error!(
+                job = %task.attempt.job,
+                partition = task.attempt.partition,
+                device = self.process.device,
+                "a proof that its worker process accepted does not verify: {}",
+                failure.detail
+            );
         }
-        let process_peak_bytes = peak_bytes.or_else(|| self.peak());
-        let command = match self.verify(&task, &bytes) {
-            Ok(()) => Command::ProofStored(ProofStored {
-                token,
-                bytes,
-                process_peak_bytes,
-            }),
-            Err(failure) => {
-                tracing::error!(
-                    job = %task.attempt.job,
-                    partition = task.attempt.partition,
-                    device = self.process.device,
-                    "a proof that its worker process accepted does not verify: {}",
-                    failure.detail
-                );
-                Command::AttemptFailed {
-                    token,
-                    failure,
-                    process_peak_bytes,
-                }
-            }
-        };
-        self.note("a proof", self.core.commit(command));
-        self.forget(task.attempt);
-        self.core.hint(task.attempt.job);
+        let mut held = self.process.held.lock();
+        words::proof(&mut held, token, bytes, peak_bytes, verified, &self.speaker(now))
     }
 
     /// Checks a proof again, here: the process that made it may be poisoned.
@@ -374,34 +274,36 @@ impl Reader<'_> {
         kind.verify(vk.as_deref().map(Vec::as_slice), public, proof)
     }
 
-    fn failed(&self, token: Token, wire: &WireFailure, peak_bytes: Option<u64>) {
-        let failure = Failure::from(wire);
-        if self.process.held.lock().imports.contains_key(&token) {
-            return self.import_failed(token, failure);
+    fn carry_out(&self, acts: Vec<Act>) {
+        let mut acts = VecDeque::from(acts);
+        while let Some(act) = acts.pop_front() {
+            match act {
+                Act::Post(what, command) => self.post(what, command),
+                Act::Commit(what, command, on) => match self.core.commit(command) {
+                    Err(CommitError::Refused(refusal)) => {
+                        let speaker = self.speaker(Instant::now());
+                        let instead = words::refused(&mut self.process.held.lock(), on, &refusal, &speaker);
+                        if let Some(instead) = instead {
+                            tracing::warn!("{what} was refused: {refusal}");
+                            acts = instead.into();
+                        } else {
+                            self.note(what, Err(CommitError::Refused(refusal)));
+                        }
+                    }
+                    outcome => self.note(what, outcome),
+                },
+                Act::Forget(attempt) => self.forget(attempt),
+                Act::ImportOver(token) => {
+                    let import = self.process.held.lock().imports.remove(&token);
+                    if let Some(import) = import {
+                        self.core.ledger.end(TicketFor::Import(import.circuit));
+                    }
+                    self.core.bell.notify_one();
+                }
+                Act::Hint(job) => self.core.hint(job),
+                Act::Ring => self.core.bell.notify_one(),
+            }
         }
-        let Some(task) = self.task(token) else { return };
-        let failure = match task.asked {
-            // It ended because it was asked to: then it ends for the reason that we had.
-            Some((_, asked)) if is_an_answer(failure.class) => asked,
-            _ => failure,
-        };
-        if failure.class == FailureClass::DeviceUnavailable {
-            let suspend = Command::DeviceSuspend {
-                device: self.process.device.clone(),
-                until: Some(Millis(self.core.clock.now().0 + UNAVAILABLE_MS)),
-                reason: failure.detail.clone(),
-            };
-            self.note("a device that isn't available", self.core.commit(suspend));
-        }
-        let process_peak_bytes = peak_bytes.or_else(|| self.peak());
-        let command = Command::AttemptFailed {
-            token,
-            failure,
-            process_peak_bytes,
-        };
-        self.note("the end of an attempt", self.core.commit(command));
-        self.forget(task.attempt);
-        self.core.hint(task.attempt.job);
     }
 
     /// The attempt is over and its memory is free.
@@ -445,26 +347,4 @@ impl Reader<'_> {
             Err(error) => tracing::error!(process = %self.process.id, "{what} was not stored: {error}"),
         }
     }
-}
-
-fn attempt_of(work: Work) -> AttemptRef {
-    let job = proofkeep_store::ids::JobNumber(work.job);
-    AttemptRef {
-        job,
-        partition: work.partition,
-        number: work.attempt,
-    }
-}
-
-/// What somebody says who was asked to stop.
-fn is_an_answer(class: FailureClass) -> bool {
-    matches!(
-        class,
-        FailureClass::Cancelled
-            | FailureClass::Preempted
-            | FailureClass::Shutdown
-            | FailureClass::Stalled
-            | FailureClass::TimedOut
-            | FailureClass::Interrupted
-    )
 }

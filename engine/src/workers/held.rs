@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use proofkeep_store::ids::{Digest, Token};
-use proofkeep_store::records::{AttemptRef, Failure, FailureClass};
+use proofkeep_store::machine::Command;
+use proofkeep_store::records::{AttemptRef, Checkpoint, Failure, FailureClass, Piece};
+
+use crate::schedule::OpenNow;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +84,31 @@ pub struct Made {
     pub public: Vec<u8>,
 }
 
+impl Made {
+    /// The pieces of a checkpoint that belong to this witness and its key; none if it is of another one.
+    #[must_use]
+    pub fn pieces(&self, kept: Option<Checkpoint>) -> Vec<Piece> {
+        kept.filter(|kept| kept.witness == self.witness && kept.key == self.key)
+            .map(|kept| kept.pieces)
+            .unwrap_or_default()
+    }
+}
+
+/// The end of an attempt that got a slot and has no witness any more.
+#[must_use]
+pub fn witness_lost(token: Token) -> Command {
+    let failure = Failure::coded(
+        FailureClass::DeviceError,
+        "witness-lost",
+        "the witness was not in the worker process any more; this is a fault of proofkeep, please report it",
+    );
+    Command::AttemptFailed {
+        token,
+        failure,
+        process_peak_bytes: None,
+    }
+}
+
 /// An import in the process.
 #[derive(Clone, Debug)]
 pub struct Import {
@@ -95,6 +123,17 @@ pub struct Import {
     /// It was asked to stop, when and why.
     pub asked: Option<(Instant, Failure)>,
     moved: Instant,
+}
+
+/// What a daemon that stops asks of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WindDown {
+    /// Leases to end.
+    pub stop: Vec<Token>,
+    /// Witnesses to drop.
+    pub drop: Vec<AttemptRef>,
+    /// There is nothing left but imports that wait for another try.
+    pub idle: bool,
 }
 
 /// What silence calls for.
@@ -201,6 +240,56 @@ impl Held {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.imports.is_empty()
+    }
+
+    /// Attempts whose witness is held and that aren't open any more.
+    #[must_use]
+    pub fn unwanted(&self, open: &[OpenNow]) -> Vec<AttemptRef> {
+        let wanted = |attempt: AttemptRef| open.iter().any(|open| open.attempt == attempt);
+        self.tasks
+            .keys()
+            .copied()
+            .filter(|attempt| !wanted(*attempt))
+            .collect()
+    }
+
+    /// The open attempt is held here, under the same lease. Between a word and its commit the two differ for a moment.
+    #[must_use]
+    pub fn knows(&self, open: &OpenNow) -> bool {
+        match open.token {
+            Some(token) => self.task(token).is_some(),
+            None => self.attempt(open.attempt).is_some(),
+        }
+    }
+
+    /// What is to be asked of the process when the daemon stops: leases to end (those that are being finished may),
+    /// witnesses to drop, and whether it has nothing left.
+    #[must_use]
+    pub fn wind_down(&self) -> WindDown {
+        let finishing = |task: &&Task| !matches!(task.stage, HeldStage::Finish(_));
+        let stop = self
+            .tasks()
+            .filter(finishing)
+            .filter_map(|task| task.stage.token())
+            .chain(self.imports.keys().copied())
+            .collect();
+        let drop = self
+            .tasks()
+            .filter(|task| task.stage.token().is_none())
+            .map(|task| task.attempt)
+            .collect();
+        let idle = self.tasks.is_empty() && self.imports.values().all(|import| import.again.is_some());
+        WindDown { stop, drop, idle }
+    }
+
+    /// Imports that gave up for a while and are to be sent again now, with the units they had done.
+    #[must_use]
+    pub fn imports_due(&self, now: Instant) -> Vec<(Token, Digest, u64)> {
+        self.imports
+            .iter()
+            .filter(|(_, import)| import.again.is_some_and(|at| at <= now))
+            .map(|(token, import)| (*token, import.circuit, import.done))
+            .collect()
     }
 
     /// Something was heard under a lease.

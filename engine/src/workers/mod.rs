@@ -3,10 +3,12 @@
 //! The process is the unit of failure. Its reader (`hear`) ends in the store what it had; nothing here remembers an
 //! attempt that the store doesn't know. Words to a process are sent only after what they say is durable.
 
-mod death;
+pub mod death;
 mod hear;
-mod held;
+pub mod held;
 mod process;
+pub mod starts;
+pub mod words;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,23 +25,13 @@ use proofkeep_store::records::{Failure, FailureClass};
 pub use death::EXIT_OUT_OF_MEMORY;
 pub use held::Patience;
 
-use held::Overdue;
+use held::{Overdue, WindDown};
 pub(crate) use process::{Process, Spawner};
+use starts::{Orphans, Starts, is_dumb};
 
 use crate::budget::OomCounter;
 use crate::protocol::ToWorker;
 use crate::shared::Core;
-
-/// A process must say hello within this.
-const HELLO: Duration = Duration::from_secs(30);
-/// A process whose socket is closed must be gone within this.
-const CLOSED: Duration = Duration::from_secs(5);
-/// An attempt that is open in the store and unknown to its process is ended after this.
-const ORPHANED: Duration = Duration::from_secs(10);
-/// A process that ran for this long, or that finished something, starts the back-off anew.
-const GOOD_RUN: Duration = Duration::from_secs(60);
-/// The longest back-off between two starts.
-const LONGEST: Duration = Duration::from_secs(60);
 
 /// A device, as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +56,7 @@ pub(crate) struct Greeting {
 
 struct Run {
     config: DeviceConfig,
-    /// Not before then.
-    start_at: Option<Instant>,
-    /// Short runs in a row.
-    short: u32,
+    starts: Starts,
     live: Option<(Arc<Process>, JoinHandle<()>)>,
 }
 
@@ -79,8 +68,7 @@ pub(crate) struct Fleet {
     spawner: Spawner,
     counter: OomCounter,
     runs: Vec<Run>,
-    /// Open attempts that no process holds, since when they were seen.
-    orphans: Vec<(ProcessId, proofkeep_store::records::AttemptRef, Instant)>,
+    orphans: Orphans,
 }
 
 impl Fleet {
@@ -92,8 +80,7 @@ impl Fleet {
     ) -> io::Result<Self> {
         let run = |config: &DeviceConfig| Run {
             config: config.clone(),
-            start_at: None,
-            short: 0,
+            starts: Starts::default(),
             live: None,
         };
         Ok(Self {
@@ -103,7 +90,7 @@ impl Fleet {
             spawner: Spawner::start()?,
             counter: OomCounter::find(),
             runs: devices.iter().map(run).collect(),
-            orphans: Vec::new(),
+            orphans: Orphans::default(),
         })
     }
 
@@ -141,7 +128,7 @@ impl Fleet {
         for index in 0..self.runs.len() {
             self.bury(index, now);
             let run = &self.runs[index];
-            if run.live.is_none() && !stopping && run.start_at.is_none_or(|at| at <= now) {
+            if run.live.is_none() && !stopping && run.starts.is_due(now) {
                 self.start(index).await;
             }
         }
@@ -161,9 +148,8 @@ impl Fleet {
         };
         // It has said that it is gone, so it ends at once; a panic in it was caught there.
         let _ = thread.join();
-        let good = process.useful.load(Ordering::Relaxed) || now.duration_since(process.since) >= GOOD_RUN;
-        run.short = if good { 1 } else { run.short + 1 };
-        run.start_at = Some(now + back_off(run.short));
+        run.starts
+            .gone(process.useful.load(Ordering::Relaxed), process.since, now);
     }
 
     async fn start(&mut self, index: usize) {
@@ -182,7 +168,7 @@ impl Fleet {
             },
             Err(error) => {
                 tracing::error!(device, "a worker process can't be started: {error}");
-                self.runs[index].start_at = Some(Instant::now() + LONGEST);
+                self.runs[index].starts.refused(Instant::now());
                 return;
             }
         };
@@ -201,8 +187,7 @@ impl Fleet {
             }
             Err(error) => {
                 tracing::error!(device, "a worker process can't be started: {error}");
-                run.short += 1;
-                run.start_at = Some(Instant::now() + back_off(run.short));
+                run.starts.failed(Instant::now());
                 let failure = Failure::new(
                     FailureClass::Interrupted,
                     format!("it could not be started: {error}"),
@@ -253,12 +238,7 @@ impl Fleet {
         if process.gone.load(Ordering::Acquire) {
             return;
         }
-        let late = !process.is_up() && now.duration_since(process.since) > HELLO;
-        let closed = process
-            .closed
-            .lock()
-            .is_some_and(|at| now.duration_since(at) > CLOSED);
-        if late || closed {
+        if is_dumb(process.is_up(), process.since, *process.closed.lock(), now) {
             tracing::warn!(process = %process.id, "a worker process that says nothing is killed");
             return process.kill(None);
         }
@@ -279,11 +259,7 @@ impl Fleet {
     pub fn reconcile(&mut self, open: &[crate::schedule::OpenNow], stopping: bool) {
         let now = Instant::now();
         for process in self.processes() {
-            let unwanted: Vec<_> = {
-                let held = process.held.lock();
-                let wanted = |task: &&held::Task| !open.iter().any(|open| open.attempt == task.attempt);
-                held.tasks().filter(wanted).map(|task| task.attempt).collect()
-            };
+            let unwanted = process.held.lock().unwanted(open);
             for attempt in unwanted {
                 self.drop_witness(process, attempt);
             }
@@ -291,31 +267,18 @@ impl Fleet {
         let mut orphans = Vec::new();
         // A daemon that stops drops witnesses on purpose; their attempts end with the process.
         for open in open.iter().filter(|_| !stopping) {
-            let Some(process) = self.process(open.process).filter(|process| process.is_up()) else {
-                continue;
-            };
-            // Between a word and its commit the two differ for a moment.
-            let known = {
-                let held = process.held.lock();
-                match open.token {
-                    Some(token) => held.task(token).is_some(),
-                    None => held.attempt(open.attempt).is_some(),
-                }
-            };
-            if !known {
-                let known = self
-                    .orphans
-                    .iter()
-                    .find(|(id, attempt, _)| *id == process.id && *attempt == open.attempt);
-                let since = known.map_or(now, |(_, _, since)| *since);
-                orphans.push((process.id, open.attempt, since));
-                if now.duration_since(since) > ORPHANED {
-                    tracing::error!(process = %process.id, "an attempt is open that its process doesn't have; it is killed");
-                    process.kill(None);
-                }
+            if let Some(process) = self.process(open.process).filter(|process| process.is_up())
+                && !process.held.lock().knows(open)
+            {
+                orphans.push((process.id, open.attempt));
             }
         }
-        self.orphans = orphans;
+        for lost in self.orphans.see(orphans, now) {
+            if let Some(process) = self.process(lost) {
+                tracing::error!(process = %lost, "an attempt is open that its process doesn't have; it is killed");
+                process.kill(None);
+            }
+        }
     }
 
     /// Tells a process to drop a witness, once.
@@ -330,31 +293,13 @@ impl Fleet {
     pub fn wind_down(&self) -> bool {
         let failure = Failure::new(FailureClass::Shutdown, "the daemon was asked to stop");
         for process in self.processes() {
-            let (tokens, waiting): (Vec<Token>, Vec<_>) = {
-                let held = process.held.lock();
-                let finishing = |task: &&held::Task| !matches!(task.stage, held::HeldStage::Finish(_));
-                (
-                    held.tasks()
-                        .filter(finishing)
-                        .filter_map(|task| task.stage.token())
-                        .chain(held.imports.keys().copied())
-                        .collect(),
-                    held.tasks()
-                        .filter(|task| task.stage.token().is_none())
-                        .map(|task| task.attempt)
-                        .collect(),
-                )
-            };
-            for token in tokens {
+            let WindDown { stop, drop, idle } = process.held.lock().wind_down();
+            for token in stop {
                 process.ask_stop(token, &failure);
             }
-            for attempt in waiting {
+            for attempt in drop {
                 self.drop_witness(process, attempt);
             }
-            let idle = {
-                let held = process.held.lock();
-                held.tasks().next().is_none() && held.imports.values().all(|import| import.again.is_some())
-            };
             if idle && !process.quitting.swap(true, Ordering::AcqRel) {
                 // One that was never welcomed wouldn't understand, and has nothing.
                 if process.is_up() {
@@ -382,12 +327,5 @@ impl Fleet {
                 let _ = thread.join();
             }
         }
-    }
-}
-
-fn back_off(short: u32) -> Duration {
-    match short {
-        0 | 1 => Duration::ZERO,
-        more => Duration::from_secs(1 << (more - 2).min(6)).min(LONGEST),
     }
 }

@@ -79,13 +79,28 @@ impl std::ops::AddAssign for Weight {
     }
 }
 
-/// What a group has come to so far.
-#[derive(Default)]
-struct Group {
-    answers: Vec<(Answer, Result<Committed, CommitError>)>,
-    writes: u64,
-    weight: Weight,
-    journal: Option<JournalNumber>,
+/// What a group has come to so far. Pure, but for the answers that it keeps.
+#[derive(Debug)]
+pub struct Group<A> {
+    /// What was decided, for whom; to be told when the group is durable.
+    pub answers: Vec<(A, Result<Committed, CommitError>)>,
+    /// Commands that wrote something.
+    pub writes: u64,
+    /// What they wrote.
+    pub(crate) weight: Weight,
+    /// The journal's last number, if it moved.
+    pub journal: Option<JournalNumber>,
+}
+
+impl<A> Default for Group<A> {
+    fn default() -> Self {
+        Self {
+            answers: Vec::new(),
+            writes: 0,
+            weight: Weight::default(),
+            journal: None,
+        }
+    }
 }
 
 impl Writer {
@@ -145,7 +160,7 @@ impl Writer {
         }
     }
 
-    fn decide_all(&self, database: &Database) -> Group {
+    fn decide_all(&self, database: &Database) -> Group<Answer> {
         let mut group = Group::default();
         while group.has_room() {
             let Some(Request { command, answer }) = self.lanes.pop() else {
@@ -162,7 +177,7 @@ impl Writer {
         &self,
         database: &Database,
         command: &Command,
-        group: &mut Group,
+        group: &mut Group<Answer>,
     ) -> Result<Committed, CommitError> {
         let missing = self.objects.missing(&command.objects());
         let missing = missing.map_err(|error| CommitError::Unreadable(error.to_string()))?;
@@ -181,14 +196,11 @@ impl Writer {
                 StepError::Read(ReadError::Storage(why)) => fatal::stop_writing(&why, false),
                 StepError::Read(damaged) => CommitError::Unreadable(damaged.to_string()),
             })?;
-        let weight = weigh(&step)?;
-        if !step.changes.is_empty() {
-            if let Err(error) = database.apply(&step.changes) {
-                fatal::stop_writing(&error, fatal::sled_disk_full(&error));
-            }
-            group.writes += 1;
-            group.weight += weight;
-            group.journal = Some(step.journal);
+        group.take(&step)?;
+        if !step.changes.is_empty()
+            && let Err(error) = database.apply(&step.changes)
+        {
+            fatal::stop_writing(&error, fatal::sled_disk_full(&error));
         }
         Ok(Committed {
             reply: step.reply,
@@ -197,9 +209,25 @@ impl Writer {
     }
 }
 
-impl Group {
-    fn has_room(&self) -> bool {
+impl<A> Group<A> {
+    /// Another command may be decided before the next sync.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
         (self.answers.len() as u64) < MAX_GROUP_COMMANDS && !self.weight.is_full()
+    }
+
+    /// Takes a step into the group; its changes are to be applied then.
+    ///
+    /// # Errors
+    /// [`CommitError::TooLarge`] when it would write more than one command may; nothing is to be applied then.
+    pub fn take(&mut self, step: &Step) -> Result<(), CommitError> {
+        let weight = weigh(step)?;
+        if !step.changes.is_empty() {
+            self.writes += 1;
+            self.weight += weight;
+            self.journal = Some(step.journal);
+        }
+        Ok(())
     }
 }
 

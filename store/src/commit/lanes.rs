@@ -20,16 +20,68 @@ pub(super) struct Request {
 
 /// Ends first, then requests, each in order of arrival.
 pub(super) struct Lanes {
-    queues: Mutex<Queues>,
+    queues: Mutex<Queues<Request>>,
     arrived: Condvar,
+}
+
+/// The lanes themselves: pure.
+#[derive(Clone, Debug)]
+pub struct Queues<T> {
+    ends: VecDeque<T>,
+    requests: VecDeque<T>,
+    closed: bool,
     limit: usize,
 }
 
-#[derive(Default)]
-struct Queues {
-    ends: VecDeque<Request>,
-    requests: VecDeque<Request>,
-    closed: bool,
+impl<T> Queues<T> {
+    /// Empty lanes; at most `limit` requests wait.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            ends: VecDeque::new(),
+            requests: VecDeque::new(),
+            closed: false,
+            limit,
+        }
+    }
+
+    /// Puts something into its lane.
+    ///
+    /// # Errors
+    /// [`CommitError::Stopped`] after [`close`](Self::close), [`CommitError::Busy`] when too many requests wait.
+    pub fn push(&mut self, lane: Lane, waiting: T) -> Result<(), CommitError> {
+        if self.closed {
+            return Err(CommitError::Stopped);
+        }
+        match lane {
+            Lane::Ends => self.ends.push_back(waiting),
+            Lane::Requests if self.requests.len() >= self.limit => return Err(CommitError::Busy),
+            Lane::Requests => self.requests.push_back(waiting),
+        }
+        Ok(())
+    }
+
+    /// What is next.
+    pub fn pop(&mut self) -> Option<T> {
+        self.ends.pop_front().or_else(|| self.requests.pop_front())
+    }
+
+    /// Takes nothing more; what waits stays.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// How much waits.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len() + self.requests.len()
+    }
+
+    /// Nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.requests.is_empty()
+    }
 }
 
 /// What there is to do.
@@ -47,9 +99,8 @@ impl Lanes {
     /// Empty lanes; at most `limit` requests wait.
     pub fn new(limit: usize) -> Self {
         Self {
-            queues: Mutex::default(),
+            queues: Mutex::new(Queues::new(limit)),
             arrived: Condvar::new(),
-            limit,
         }
     }
 
@@ -57,25 +108,14 @@ impl Lanes {
     pub fn push(&self, command: Command) -> Result<Waiting, CommitError> {
         let (answer, waiting) = oneshot::channel();
         let lane = command.lane();
-        let request = Request { command, answer };
-        let mut queues = self.queues.lock();
-        if queues.closed {
-            return Err(CommitError::Stopped);
-        }
-        match lane {
-            Lane::Ends => queues.ends.push_back(request),
-            Lane::Requests if queues.requests.len() >= self.limit => return Err(CommitError::Busy),
-            Lane::Requests => queues.requests.push_back(request),
-        }
-        drop(queues);
+        self.queues.lock().push(lane, Request { command, answer })?;
         self.arrived.notify_one();
         Ok(waiting)
     }
 
     /// The next command, if one waits.
     pub fn pop(&self) -> Option<Request> {
-        let mut queues = self.queues.lock();
-        queues.ends.pop_front().or_else(|| queues.requests.pop_front())
+        self.queues.lock().pop()
     }
 
     /// Waits until there is something to do, at most `patience`.
@@ -93,19 +133,12 @@ impl Lanes {
 
     /// Takes no more commands; those that wait stay.
     pub fn close(&self) {
-        self.queues.lock().closed = true;
+        self.queues.lock().close();
         self.arrived.notify_all();
     }
 
     /// Commands that wait.
     pub fn len(&self) -> usize {
-        let queues = self.queues.lock();
-        queues.ends.len() + queues.requests.len()
-    }
-}
-
-impl Queues {
-    fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.requests.is_empty()
+        self.queues.lock().len()
     }
 }

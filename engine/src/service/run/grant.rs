@@ -16,6 +16,7 @@ use crate::protocol::{CircuitFiles, ToWorker, WirePiece, Work};
 use crate::schedule::ticket_of;
 use crate::shared::LookError;
 use crate::workers::Process;
+use crate::workers::held::witness_lost;
 
 impl Loop {
     pub(super) async fn synth(&mut self, attempt: AttemptRef, token: Token, ask: &Ask) {
@@ -79,20 +80,7 @@ impl Loop {
         let Some(process) = process else { return };
         let made = process.held.lock().prove(attempt, token, Instant::now());
         let Some(made) = made else {
-            let failure = Failure::coded(
-                FailureClass::DeviceError,
-                "witness-lost",
-                "the witness was not in the worker process any more; this is a fault of proofkeep, please report it",
-            );
-            self.tell(
-                "the end of an attempt",
-                Command::AttemptFailed {
-                    token,
-                    failure,
-                    process_peak_bytes: None,
-                },
-            )
-            .await;
+            self.tell("the end of an attempt", witness_lost(token)).await;
             return self.core.ledger.end(ticket_of(attempt));
         };
         let kept = self
@@ -104,10 +92,7 @@ impl Loop {
             tracing::warn!(job = %attempt.job, partition = attempt.partition, "checkpoints can't be read: {error}");
             None
         });
-        let pieces = kept
-            .filter(|kept| kept.witness == made.witness && kept.key == made.key)
-            .map(|kept| kept.pieces)
-            .unwrap_or_default();
+        let pieces = made.pieces(kept);
         process.say(ToWorker::Prove {
             token: token.into(),
             work: Work::new(attempt.job, attempt.partition, attempt.number),
@@ -143,15 +128,7 @@ impl Loop {
     pub(super) fn send_imports_again(&self) {
         let now = Instant::now();
         for process in self.fleet.processes().filter(|process| process.is_up()) {
-            let due: Vec<(Token, Digest, u64)> = {
-                let held = process.held.lock();
-                let due = held
-                    .imports
-                    .iter()
-                    .filter(|(_, import)| import.again.is_some_and(|at| at <= now));
-                due.map(|(token, import)| (*token, import.circuit, import.done))
-                    .collect()
-            };
+            let due = process.held.lock().imports_due(now);
             for (token, circuit, done) in due {
                 if let Ok(record) = self.core.circuit(circuit) {
                     process.held.lock().import_again(token, now);
