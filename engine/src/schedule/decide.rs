@@ -181,7 +181,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The device with the most room, one that didn't fail this partition if there is one. A partition that must run
-    /// alone reserves a device until it is empty.
+    /// alone takes an empty device, or reserves one until it is empty.
     fn device_for(&mut self, ready: &ReadyNow) -> Option<&'a DeviceNow> {
         let up = |device: &&DeviceNow| device.process.is_some();
         let mut devices: Vec<&'a DeviceNow> = self.now.devices.iter().filter(up).collect();
@@ -190,12 +190,14 @@ impl<'a> Plan<'a> {
             (avoided, std::cmp::Reverse(self.room(device)), device.name.clone())
         });
         if ready.alone {
-            // One that is reserved already waits for another loner.
+            // An empty one at once, else the one that will be empty first; its work only becomes less from here on, so it
+            // comes. One that is reserved already waits for another loner.
+            devices.sort_by_key(|device| self.burden(device));
             let device = devices
                 .into_iter()
                 .find(|device| !self.reserved.contains(device.name.as_str()))?;
             self.reserved.insert(&device.name);
-            return Some(device).filter(|device| self.is_empty(device));
+            return Some(device).filter(|device| self.burden(device) == 0);
         }
         devices.into_iter().find(|device| {
             let process = device.process.is_some_and(|process| !self.has_loner(process));
@@ -218,13 +220,14 @@ impl<'a> Plan<'a> {
         (2 * device.slots).saturating_sub(ahead)
     }
 
-    fn is_empty(&self, device: &DeviceNow) -> bool {
+    /// What a device's process has to do before it is empty: its open attempts, its import, and what starts there now.
+    fn burden(&self, device: &DeviceNow) -> usize {
         let Some(process) = device.process else {
-            return false;
+            return usize::MAX;
         };
-        !self.started.contains_key(&process)
-            && !self.now.importing.contains(&process)
-            && !self.now.open.iter().any(|open| open.process == process)
+        let open = self.now.open.iter().filter(|open| open.process == process);
+        let imports = usize::from(self.now.importing.contains(&process));
+        open.count() + imports + self.started.get(&process).map_or(0, Vec::len)
     }
 
     fn has_loner(&self, process: ProcessId) -> bool {

@@ -269,6 +269,32 @@ fn who_must_run_alone_waits_for_an_empty_process_that_nobody_else_enters() {
     );
 }
 
+/// Found by the simulation: the loner waited for the device with more room while another one stood empty.
+#[test]
+fn who_must_run_alone_takes_an_empty_process_though_another_one_has_more_room() {
+    let mut now = one_device();
+    now.devices.push(device("cuda:0", 3, 2, &[1, 2, 3]));
+    now.open = vec![open(Normal, 1, 0, PartitionState::Synthesizing, 2)];
+    let mut loner = ready(Normal, 2, 0, 10);
+    loner.alone = true;
+    now.ready = vec![loner, ready(Normal, 3, 0, 10)];
+    assert_eq!(
+        starts(&decide(&now, &Accounts::new(1000))),
+        [(2, 0, 1), (3, 0, 2)]
+    );
+    // Also the one that failed it last: better than none.
+    now.ready[0].avoid_device = Some("cpu:0".to_owned());
+    assert_eq!(
+        starts(&decide(&now, &Accounts::new(1000))),
+        [(2, 0, 1), (3, 0, 2)]
+    );
+    now.open.clear();
+    assert_eq!(
+        starts(&decide(&now, &Accounts::new(1000))),
+        [(2, 0, 2), (3, 0, 1)]
+    );
+}
+
 #[test]
 fn a_device_that_failed_a_partition_is_avoided_while_another_has_room() {
     let mut now = one_device();
