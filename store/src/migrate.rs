@@ -12,7 +12,7 @@ use crate::commit::Weight;
 use crate::error::OpenError;
 use crate::format::{DataDir, make_dir, sync_dir};
 use crate::keys::Key;
-use crate::open::{open_at, open_database};
+use crate::open::{check_journal, open_at, open_database};
 use crate::tree::{Database, SyncError};
 use crate::view::{ReadError, View as _};
 
@@ -61,6 +61,10 @@ pub struct Migrated {
     pub records: u64,
     /// Their bytes, keys included.
     pub bytes: u64,
+    /// Bytes of the files of the database before.
+    pub size_before: u64,
+    /// Bytes of the files of the database in use now.
+    pub size_after: u64,
 }
 
 /// Exports the database of the data directory at `path` into a new one in the latest schema and puts that in use. No
@@ -72,6 +76,8 @@ pub fn migrate(path: &Path, cache_bytes: u64) -> Result<Migrated, MigrateError> 
     let mut data = DataDir::lock(path, false)?;
     let from = data.current()?;
     let old = open_database(&data, from, cache_bytes)?;
+    // A database that lost its end would look whole once it was copied.
+    check_journal(&data, from, &old)?;
     // What a migration that was cut off left behind is in nobody's use.
     for left in data.stores()?.into_iter().filter(|number| *number > from) {
         let left = data.store(left);
@@ -95,7 +101,20 @@ pub fn migrate(path: &Path, cache_bytes: u64) -> Result<Migrated, MigrateError> 
         to,
         records: written.records,
         bytes: written.bytes,
+        size_before: size(&data.store(from))?,
+        size_after: size(&target)?,
     })
+}
+
+/// Bytes of the files in a directory.
+fn size(directory: &Path) -> Result<u64, OpenError> {
+    let failed = || OpenError::io("reading", directory);
+    let mut total = 0;
+    for entry in fs::read_dir(directory).map_err(failed())? {
+        let file = entry.and_then(|entry| entry.metadata()).map_err(failed())?;
+        total += if file.is_file() { file.len() } else { 0 };
+    }
+    Ok(total)
 }
 
 /// Writes everything, in groups as the commit thread's.

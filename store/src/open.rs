@@ -80,21 +80,10 @@ impl Store {
             mark(&database);
             data.finish()?;
         }
-        let wrong = |source| OpenError::Record {
-            path: data.store(number),
-            source,
-        };
-        let read = |sequence| read_sequence(&database.view(), sequence).map_err(wrong);
-        let last_boot = BootNumber(read(Sequence::Boot)?.unwrap_or(0));
-        let Some(journal) = read(Sequence::Journal)?.map(JournalNumber) else {
-            let reason = "sled finds nothing in it, so its log was cut off or overwritten".to_owned();
-            return Err(OpenError::Damaged {
-                path: data.store(number),
-                reason,
-                quarantined: false,
-            });
-        };
-        let reached = check_reached(&data, journal)?;
+        let (journal, reached) = check_journal(&data, number, &database)?;
+        let last_boot = read_sequence(&database.view(), Sequence::Boot)
+            .map_err(|source| unreadable(&data, number, source))?;
+        let last_boot = BootNumber(last_boot.unwrap_or(0));
         let objects = Objects::new(&data, BootNumber(last_boot.0 + 1));
         let data = Arc::new(data);
         let shared = Arc::new(Shared::new(
@@ -178,6 +167,33 @@ fn read_sequence(view: &dyn View, sequence: Sequence) -> Result<Option<u64>, Rea
     codec::read_number(&value)
         .map(Some)
         .map_err(|damage| ReadError::damaged(&key, damage))
+}
+
+fn unreadable(data: &DataDir, number: u64, source: ReadError) -> OpenError {
+    OpenError::Record {
+        path: data.store(number),
+        source,
+    }
+}
+
+/// The journal's last number in an open database, if the database is there as it was left.
+pub(crate) fn check_journal(
+    data: &DataDir,
+    number: u64,
+    database: &Database,
+) -> Result<(JournalNumber, Reached), OpenError> {
+    let journal = read_sequence(&database.view(), Sequence::Journal)
+        .map_err(|source| unreadable(data, number, source))?
+        .map(JournalNumber);
+    let Some(journal) = journal else {
+        let reason = "sled finds nothing in it, so its log was cut off or overwritten".to_owned();
+        return Err(OpenError::Damaged {
+            path: data.store(number),
+            reason,
+            quarantined: false,
+        });
+    };
+    Ok((journal, check_reached(data, journal)?))
 }
 
 /// Compares the journal's last number with how far it had come, and notes it anew.

@@ -161,3 +161,26 @@ fn a_store_of_schema_1_opens_and_goes_on() {
     migrate(&data, 16 << 20).unwrap();
     assert_eq!(everything(&open(&data)), after);
 }
+
+/// `REACHED` as the store writes it.
+fn reached(journal: u64) -> String {
+    let text = format!("journal {journal:020}");
+    format!("{text} crc32c {:08x}\n", crc32c::crc32c(text.as_bytes()))
+}
+
+#[test]
+fn a_store_that_lost_its_end_is_not_migrated() {
+    let data = tempfile::tempdir().unwrap();
+    fill(data.path());
+    fs::write(data.path().join("REACHED"), reached(1_000_000)).unwrap();
+    let refused = migrate(data.path(), 16 << 20);
+    assert!(
+        matches!(refused, Err(MigrateError::Open(OpenError::Lost { .. }))),
+        "{refused:?}"
+    );
+    assert_eq!(
+        fs::read_to_string(data.path().join("CURRENT")).unwrap(),
+        "store.1\n"
+    );
+    assert!(!data.path().join("store.2").exists());
+}

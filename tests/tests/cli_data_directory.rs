@@ -22,7 +22,7 @@ fn history_and_fsck_tell_what_a_killed_daemon_left_and_a_running_one_has_the_dir
         .trim()
         .to_owned();
 
-    for command in ["history", "fsck", "migrate"] {
+    for command in ["history", "fsck", "migrate", "compact"] {
         let ran = desk.run(&format!("{command} --data-dir data")).expect(1);
         let pid = format!("pid {}", daemon.pid());
         assert!(
@@ -70,7 +70,7 @@ fn history_and_fsck_tell_what_a_killed_daemon_left_and_a_running_one_has_the_dir
 #[test]
 fn a_directory_that_holds_no_data_is_not_made_into_one() {
     let desk = Desk::new();
-    for command in ["history", "fsck", "migrate"] {
+    for command in ["history", "fsck", "migrate", "compact"] {
         let ran = desk.run(&format!("{command} --data-dir nothing")).expect(1);
         assert!(ran.stderr.contains("nothing"), "{command}: {}", ran.stderr);
         assert!(!desk.path().join("nothing").exists(), "{command}");
@@ -112,4 +112,60 @@ fn a_second_daemon_never_says_that_it_listens_and_names_the_first_one() {
     let ran = desk.run("serve --data-dir other --listen 127.0.0.1:0").expect(1);
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.contains("empty directory"), "{}", ran.stderr);
+}
+
+#[test]
+fn compacting_keeps_the_history_to_the_letter_and_says_what_it_saved() {
+    let desk = Desk::new();
+    let data = desk.path().join("data");
+    let daemon = Daemon::start(&data, &["--max-jobs", "2"]);
+    desk.take("multiplier", &["circuit.zkey", "circuit.wasm", "input.json"]);
+    desk.ask(&daemon, "circuit add m --zkey circuit.zkey --wasm circuit.wasm")
+        .expect(0);
+    for _ in 0..4 {
+        desk.ask(&daemon, "submit m --input input.json --wait").expect(0);
+    }
+    daemon.kill();
+    let history = || {
+        desk.run("history --data-dir data --events --json")
+            .expect(0)
+            .stdout
+    };
+    let before = history();
+
+    let done = desk.run("compact --data-dir data --json").expect(0).json();
+    let size = |number: u64| -> u64 {
+        let files = std::fs::read_dir(data.join(format!("store.{number}"))).unwrap();
+        files
+            .map(|file| file.unwrap().metadata().unwrap())
+            .filter(|file| file.is_file())
+            .map(|file| file.len())
+            .sum()
+    };
+    assert_eq!(
+        (done["from"].as_u64(), done["to"].as_u64()),
+        (Some(1), Some(2)),
+        "{done}"
+    );
+    assert_eq!(done["size_before"], size(1), "{done}");
+    assert_eq!(done["size_after"], size(2), "{done}");
+    assert_eq!(history(), before);
+    desk.run("fsck --data-dir data").expect(0);
+    let text = desk.run("compact --data-dir data").expect(0).stdout;
+    assert!(
+        text.contains("bytes before") && text.contains("bytes after"),
+        "{text}"
+    );
+    assert_eq!(history(), before);
+
+    // The old ones go when the daemon boots after a clean end.
+    assert!(Daemon::start(&data, &[]).terminate().success());
+    assert!(Daemon::start(&data, &[]).terminate().success());
+    let stores: Vec<String> = std::fs::read_dir(&data)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("store."))
+        .collect();
+    assert_eq!(stores, ["store.3"]);
+    desk.run("fsck --data-dir data").expect(0);
 }

@@ -1,7 +1,7 @@
-//! `migrate`: the same data in the latest schema.
+//! `migrate` and `compact`: the same data in a new database, in the latest schema and without what was deleted.
 
 use clap::Args;
-use proofkeep_store::migrate::{MigrateError, migrate};
+use proofkeep_store::migrate::{MigrateError, Migrated, migrate};
 use serde_json::json;
 
 use super::data::{DataDir, refused};
@@ -17,20 +17,27 @@ pub struct Migrate {
     data: DataDir,
 }
 
-/// Bytes of memory for each of the two databases.
-const CACHE: u64 = 64 << 20;
+#[derive(Debug, Args)]
+#[command(after_help = "Example: proofkeep compact --data-dir ./data\n\n\
+                  The database's file never shrinks by itself: the space of what was deleted is used again. This\n\
+                  writes what is there into a new database, compares the two, and puts the new one in use; jobs and\n\
+                  their history stay as they are. If anything goes wrong, nothing is changed. The old one is removed,\n\
+                  and its space is free, after the daemon's first clean boot.")]
+pub struct Compact {
+    #[command(flatten)]
+    data: DataDir,
+}
 
 pub fn run(command: &Migrate, out: &Out) -> Result<Exit, CliError> {
-    let path = command.data.path();
-    let done = migrate(&path, CACHE).map_err(|error| match error {
-        MigrateError::Open(error) => refused(error, &path, "a migration needs the directory for itself"),
-        other => CliError::failed("migrate", other.to_string()),
-    })?;
-    let value = json!({ "from": done.from, "to": done.to, "records": done.records, "bytes": done.bytes });
-    out.data(&value, || {
+    let done = rewrite(
+        &command.data,
+        "a migration needs the directory for itself",
+        "migrate",
+    )?;
+    out.data(&draw(&done), || {
         format!(
             "{}: store.{} is in use now, with {} records ({} bytes) of store.{}",
-            path.display(),
+            command.data.path().display(),
             done.to,
             done.records,
             done.bytes,
@@ -38,4 +45,42 @@ pub fn run(command: &Migrate, out: &Out) -> Result<Exit, CliError> {
         )
     });
     Ok(Exit::Done)
+}
+
+pub fn compact(command: &Compact, out: &Out) -> Result<Exit, CliError> {
+    let done = rewrite(
+        &command.data,
+        "compacting needs the directory for itself",
+        "compact",
+    )?;
+    out.data(&draw(&done), || {
+        format!(
+            "{}: {} bytes before (store.{}), {} bytes after (store.{}, in use now), {} records kept",
+            command.data.path().display(),
+            done.size_before,
+            done.from,
+            done.size_after,
+            done.to,
+            done.records
+        )
+    });
+    Ok(Exit::Done)
+}
+
+/// Bytes of memory for each of the two databases.
+const CACHE: u64 = 64 << 20;
+
+fn rewrite(data: &DataDir, instead: &str, code: &str) -> Result<Migrated, CliError> {
+    let path = data.path();
+    migrate(&path, CACHE).map_err(|error| match error {
+        MigrateError::Open(error) => refused(error, &path, instead),
+        other => CliError::failed(code, other.to_string()),
+    })
+}
+
+fn draw(done: &Migrated) -> serde_json::Value {
+    json!({
+        "from": done.from, "to": done.to, "records": done.records, "bytes": done.bytes,
+        "size_before": done.size_before, "size_after": done.size_after,
+    })
 }

@@ -90,6 +90,8 @@ enum Command {
     Fsck(fsck::Fsck),
     /// Bring a data directory that no daemon uses to this version's schema, into a new database beside the old one
     Migrate(migrate::Migrate),
+    /// Give back the space of what was deleted: the same data in a new database beside the old one
+    Compact(migrate::Compact),
     /// Prove and verify in this process, without a daemon, in snarkjs's words and order
     #[command(subcommand)]
     Groth16(groth16::Groth16),
@@ -137,6 +139,7 @@ pub(crate) fn run(options: Options) -> ExitCode {
         Command::History(command) => history::run(&command, &out),
         Command::Fsck(command) => fsck::run(&command, &out),
         Command::Migrate(command) => migrate::run(&command, &out),
+        Command::Compact(command) => migrate::compact(&command, &out),
         Command::Groth16(command) => groth16::run(command, &out),
         Command::Wtns(command) => wtns::run(command, &out),
         Command::Zkey(command) => zkey::run(command, &out),
