@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::count;
+
 /// The file that was being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
@@ -63,7 +65,9 @@ pub enum FormatError {
     },
     /// The file, or a part of it, ends before what its header promises.
     #[error(
-        "{file}: {place} needs {needed} bytes and only {have} are left; the file is cut short or its lengths are wrong"
+        "{file}: {place} needs {}, and there {} only {have} left; the file is cut short or its lengths are wrong",
+        count(*.needed, "byte"),
+        if *.have == 1 { "is" } else { "are" }
     )]
     Truncated {
         /// The file.

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod container;
+mod count;
 mod error;
 pub mod field;
 pub mod json;
@@ -26,4 +27,5 @@ pub mod sym;
 pub mod wtns;
 pub mod zkey;
 
+pub use count::count;
 pub use error::{FileKind, FormatError};

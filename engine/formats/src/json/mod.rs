@@ -39,6 +39,16 @@ fn read<T: DeserializeOwned>(file: FileKind, bytes: &[u8]) -> Result<T, FormatEr
         curve: Option<String>,
     }
 
+    // A struct could be read from a list as well, and what came of it would be nonsense.
+    if let Some(other) = bytes.trim_ascii_start().first().filter(|first| **first != b'{') {
+        let found = match other {
+            b'[' => "a list",
+            b'"' => "a text",
+            b'-' | b'0'..=b'9' => "a number",
+            _ => return parse(file, bytes),
+        };
+        return Err(malformed(file, format!("expected an object, found {found}")));
+    }
     let about: About = parse(file, bytes)?;
     match about.protocol.as_deref() {
         Some(PROTOCOL) => {}
@@ -72,7 +82,20 @@ fn read<T: DeserializeOwned>(file: FileKind, bytes: &[u8]) -> Result<T, FormatEr
 }
 
 fn parse<T: DeserializeOwned>(file: FileKind, bytes: &[u8]) -> Result<T, FormatError> {
-    serde_json::from_slice(bytes).map_err(|error| malformed(file, shorten(&error.to_string())))
+    serde_json::from_slice(bytes).map_err(|error| not_read(file, &error))
+}
+
+/// What serde_json couldn't read: no JSON at all, or JSON of another shape.
+fn not_read(file: FileKind, error: &serde_json::Error) -> FormatError {
+    let text = shorten(&error.to_string());
+    malformed(
+        file,
+        if error.is_syntax() || error.is_eof() {
+            format!("this is no JSON: {text}")
+        } else {
+            text
+        },
+    )
 }
 
 /// Text from a file, short enough for an error message.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
-use super::{malformed, shorten, write};
+use super::{malformed, not_read, write};
 use crate::field::{DecimalError, is_canonical_r, r_from_decimal, to_decimal};
 use crate::{FileKind, FormatError};
 
@@ -34,7 +34,7 @@ pub fn public_from_json(bytes: &[u8]) -> Result<Vec<[u8; 32]>, FormatError> {
             index,
         }),
         Ok(Err((index, other))) => Err(malformed(FILE, format!("signal {index}: {other}"))),
-        Err(error) => Err(malformed(FILE, shorten(&error.to_string()))),
+        Err(error) => Err(not_read(FILE, &error)),
     }
 }
 
