@@ -125,6 +125,7 @@ impl DataDir {
             make_dir(path)?;
             sync_parent(path)?;
         }
+        refuse_foreign(path, create)?;
         let lock = take_lock(path)?;
         let mut data = Self {
             path: path.to_path_buf(),
@@ -149,7 +150,7 @@ impl DataDir {
     /// Makes everything but the database and the two files that point to it.
     fn begin(&mut self, create: bool) -> Result<(), OpenError> {
         let unfinished = self.file("CREATING").exists();
-        if !unfinished {
+        if !unfinished && create {
             let others = fs::read_dir(&self.path).map_err(OpenError::io("reading", &self.path))?;
             for entry in others {
                 let name = entry.map_err(OpenError::io("reading", &self.path))?.file_name();
@@ -312,6 +313,27 @@ impl DataDir {
         write_synced(&new, text)?;
         fs::rename(&new, &old).map_err(OpenError::io("renaming", &new))?;
         sync_dir(&self.path)
+    }
+}
+
+/// A directory that was never ours is refused before anything is put into it, a lock too.
+fn refuse_foreign(path: &Path, create: bool) -> Result<(), OpenError> {
+    let ours = ["LOCK", "FORMAT", "CREATING"];
+    if ours.iter().any(|name| path.join(name).exists()) {
+        return Ok(());
+    }
+    let path = path.to_path_buf();
+    if !create {
+        return Err(OpenError::NotThere { path });
+    }
+    let unreadable = OpenError::io("reading", &path);
+    let entries = fs::read_dir(&path).and_then(|mut entries| entries.next().transpose());
+    match entries.map_err(unreadable)? {
+        None => Ok(()),
+        Some(other) => {
+            let found = other.file_name().to_string_lossy().into_owned();
+            Err(OpenError::NotEmpty { path, found })
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub enum ObjectError {
     },
     /// An upload is not what it was said to be. Nothing was kept.
     #[error(
-        "expected bytes with digest {expected}, received {length} bytes with digest {found}; send it again"
+        "expected bytes with digest {expected}, received others with digest {found} (length {length}); send it again"
     )]
     Mismatch {
         /// As announced.

@@ -50,7 +50,7 @@ pub enum Refusal {
     #[error("the circuit was refused at import: {0}")]
     CircuitFailed(String),
     /// Jobs need the circuit.
-    #[error("{jobs} jobs that haven't ended need the circuit; cancel them or wait")]
+    #[error("jobs that haven't ended need the circuit: {jobs} of them; cancel them or wait")]
     CircuitInUse {
         /// How many.
         jobs: u64,
