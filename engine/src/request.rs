@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use proofkeep_formats::count;
 use proofkeep_store::ids::Digest;
 use proofkeep_store::machine::{MAX_INLINE, MAX_PARTITIONS, Replacement, Submit};
 use proofkeep_store::records::{OnFailure, Priority};
@@ -61,8 +62,9 @@ pub fn submit(body: &[u8], asker: Asker, kinds: &Kinds, desk: &dyn Desk) -> Resu
         "on_failure": on_failure.name(),
         "priority": priority.name(),
     });
-    let Value::Object(common) = common else {
-        return Err(not_an_object());
+    let common = match common {
+        Value::Object(common) => common,
+        other => return Err(not_an_object(&other)),
     };
     let Canonical {
         digest,
@@ -250,7 +252,7 @@ fn write(value: &Value) -> Vec<u8> {
 fn object(body: &[u8]) -> Result<Map<String, Value>, Problem> {
     match value(body)? {
         Value::Object(fields) => Ok(fields),
-        _ => Err(not_an_object()),
+        other => Err(not_an_object(&other)),
     }
 }
 
@@ -259,25 +261,20 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, Problem> {
 /// # Errors
 /// 400 with line and column.
 pub fn value(body: &[u8]) -> Result<Value, Problem> {
-    match serde_json::from_slice(body) {
-        Ok(value) => Ok(value),
-        // serde_json's text has line and column and none of the content.
-        Err(error) => Err(Problem::new(
-            400,
-            "malformed-json",
-            "the body is not JSON",
-            error.to_string(),
-        )),
-    }
+    serde_json::from_slice(body).map_err(|error| {
+        let detail = if body.trim_ascii().is_empty() {
+            "the body: expected JSON, found nothing".to_owned()
+        } else {
+            // serde_json's text has line and column and none of the content.
+            format!("the body: expected JSON, found something else: {error}")
+        };
+        Problem::new(400, "malformed-json", "the body is not JSON", detail)
+    })
 }
 
-fn not_an_object() -> Problem {
-    Problem::new(
-        400,
-        "malformed-json",
-        "the body is not JSON",
-        "expected a JSON object",
-    )
+fn not_an_object(found: &Value) -> Problem {
+    let detail = format!("the body: expected a JSON object, found {}", described(found));
+    Problem::new(400, "malformed-json", "the body is not a JSON object", detail)
 }
 
 fn kind<'a>(
@@ -360,7 +357,11 @@ fn labels(fields: &mut Map<String, Value>) -> Result<Vec<(String, String)>, Prob
             return Err(wrong(&format!("labels.{}", shown(&key)), "a string", &value));
         };
         if key.is_empty() || key.len() > 63 || text.len() > 128 {
-            let found = format!("{} and {} bytes", key.len(), text.len());
+            let found = format!(
+                "a key of {} and a value of {}",
+                count(key.len(), "byte"),
+                text.len()
+            );
             return Err(Problem::input(
                 "labels",
                 format!("labels: expected {EXPECTED}, found {found}"),
@@ -370,7 +371,7 @@ fn labels(fields: &mut Map<String, Value>) -> Result<Vec<(String, String)>, Prob
     }
     let bytes: usize = labels.iter().map(|(key, value)| key.len() + value.len()).sum();
     if labels.len() > 16 || bytes > 1024 {
-        let found = format!("{} labels, {bytes} bytes", labels.len());
+        let found = format!("{}, {}", count(labels.len(), "label"), count(bytes, "byte"));
         return Err(Problem::input(
             "labels",
             format!("labels: expected {EXPECTED}, found {found}"),
@@ -398,18 +399,22 @@ pub fn common_fields() -> &'static [&'static str] {
 }
 
 fn wrong(field: &str, expected: &str, found: &Value) -> Problem {
-    let found = match found {
+    let found = described(found);
+    Problem::input(
+        "bad-field",
+        format!("{field}: expected {expected}, found {found}"),
+    )
+}
+
+fn described(found: &Value) -> String {
+    match found {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => format!("{:?}", shown(text)),
         Value::Array(items) => format!("an array of {}", items.len()),
-        Value::Object(fields) => format!("an object with {} fields", fields.len()),
-    };
-    Problem::input(
-        "bad-field",
-        format!("{field}: expected {expected}, found {found}"),
-    )
+        Value::Object(fields) => format!("an object with {}", count(fields.len(), "field")),
+    }
 }
 
 /// At most 64 characters of what somebody sent.

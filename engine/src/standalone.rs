@@ -3,7 +3,9 @@
 //! This is the one place besides a decoded `Prove` frame that makes a lease; the supervisor and the worker process
 //! never name it.
 
+use std::fmt::Display;
 use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +28,7 @@ use proofkeep_store::records::{Failure, FailureClass};
 use crate::device;
 use crate::lease::Lease;
 use crate::protocol::WireToken;
-use crate::shelf::{io_failure, map_file};
+use crate::shelf::map_file;
 
 /// A proof and what it is about.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub struct Proved {
 /// A key that is loaded, on a device that is leased until this is dropped.
 pub struct Local {
     key: ProvingKey,
+    /// The constraints are at hand, and every witness is held against them first.
+    checked: bool,
     lease: Lease,
 }
 
@@ -65,14 +69,16 @@ impl Local {
         threads: u32,
         unfinished: UnfinishedSetup,
     ) -> Result<Self, Failure> {
-        let unusable =
-            |code: &str, detail: String| Failure::coded(FailureClass::ParamsMismatch, code, detail);
+        let unusable = |path: &Path, code: &str, error: &dyn Display| {
+            let detail = format!("{}: {error}", path.display());
+            Failure::coded(FailureClass::ParamsMismatch, code, detail)
+        };
         let matrices = match r1cs {
             Some(path) => {
                 let map = map(path)?;
-                let r1cs = R1cs::parse(&map).map_err(|error| unusable(error.code(), error.to_string()))?;
+                let r1cs = R1cs::parse(&map).map_err(|error| unusable(path, error.code(), &error))?;
                 let matrices =
-                    Matrices::from_r1cs(&r1cs).map_err(|error| unusable(error.code(), error.to_string()))?;
+                    Matrices::from_r1cs(&r1cs).map_err(|error| unusable(path, error.code(), &error))?;
                 Some(Arc::new(matrices))
             }
             None => None,
@@ -80,17 +86,18 @@ impl Local {
         let file = map(zkey)?;
         if let Some(matrices) = &matrices {
             let parsed = proofkeep_formats::zkey::Zkey::parse(&file)
-                .map_err(|error| unusable(error.code(), error.to_string()))?;
-            check_circuit(&parsed, matrices).map_err(|error| unusable(error.code(), error.to_string()))?;
+                .map_err(|error| unusable(zkey, error.code(), &error))?;
+            check_circuit(&parsed, matrices).map_err(|error| unusable(zkey, error.code(), &error))?;
         }
+        let checked = matrices.is_some();
         let bytes: KeyBytes = Arc::new(file);
         let key = ProvingKey::from_zkey_with(bytes, matrices, unfinished)
-            .map_err(|error| unusable(error.code(), error.to_string()))?;
+            .map_err(|error| unusable(zkey, error.code(), &error))?;
         let device = device::open("cpu:0", threads)
             .map_err(|error| Failure::new(FailureClass::DeviceUnavailable, error.to_string()))?;
         // Nobody waits to hear how this lease ends.
         let lease = Lease::new(WireToken { boot: 0, grant: 0 }, device, Box::new(|_| {}));
-        Ok(Self { key, lease })
+        Ok(Self { key, checked, lease })
     }
 
     /// Proves a witness (`.wtns`) and verifies the proof. `progress` hears, in permille of each piece, that work goes
@@ -119,18 +126,45 @@ impl Local {
                 };
                 Failure::coded(class, error.code(), error.to_string())
             })?;
-        let invalid = |detail: String| Failure::new(FailureClass::InvalidProof, detail);
-        let proof = prover
-            .assemble_random(&pieces)
-            .map_err(|error| invalid(error.to_string()))?;
+        let invalid = |error: &dyn Display| {
+            Failure::coded(FailureClass::InvalidProof, "invalid-proof", self.invalid(error))
+        };
+        let proof = prover.assemble_random(&pieces).map_err(|error| invalid(&error))?;
         let vk = self.key.vk().clone();
         let public = witness.public(vk.public()).to_vec();
-        verify(&vk, &public, &proof).map_err(|error| invalid(error.to_string()))?;
+        verify(&vk, &public, &proof).map_err(|error| invalid(&error))?;
         Ok(Proved { proof, public, vk })
+    }
+
+    /// What a proof that doesn't verify means to whoever asked for it. Without the constraints a witness that breaks one
+    /// is only found here.
+    fn invalid(&self, error: &dyn Display) -> String {
+        if self.checked {
+            return format!(
+                "a proof of a witness that satisfies every constraint does not verify ({error}): the key is damaged, or \
+                 this machine's memory is; check the key's file, and report this if it is whole"
+            );
+        }
+        format!(
+            "the witness does not satisfy the circuit of this key: the proof made from it does not verify ({error}), and \
+             is thrown away; give the circuit's .r1cs as well (--r1cs circuit.r1cs) to learn which constraint it breaks, \
+             or make the witness again"
+        )
     }
 }
 
 fn map(path: &Path) -> Result<Mmap, Failure> {
-    let open = File::open(path).and_then(|file| map_file(&file));
-    open.map_err(|error| io_failure(&format!("opening {}", path.display()), &error))
+    let open = File::open(path).and_then(|file| {
+        if file.metadata()?.is_file() {
+            map_file(&file)
+        } else {
+            Err(io::Error::other(
+                "expected a file, found a directory, a pipe or a device",
+            ))
+        }
+    });
+    open.map_err(|error| {
+        let detail = format!("{} can't be read: {error}", path.display());
+        Failure::coded(FailureClass::ParamsMismatch, "unreadable", detail)
+    })
 }

@@ -7,6 +7,8 @@ use crate::bases::BaseSet;
 use crate::curve::{Curve, G1, G2};
 use crate::field::ScalarBytes;
 use crate::msm::msm_on_this_thread;
+use proofkeep_formats::count;
+
 use crate::proof::Proof;
 use crate::vk::VerifyingKey;
 
@@ -14,7 +16,10 @@ use crate::vk::VerifyingKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
     /// The circuit has another number of public signals.
-    #[error("{found} public signals were given, the verifying key is for {expected}")]
+    #[error(
+        "the verifying key is for {}, found {found}: they are of another circuit",
+        count(*.expected, "public signal")
+    )]
     PublicCount {
         /// By the key.
         expected: usize,

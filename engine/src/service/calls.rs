@@ -110,12 +110,14 @@ impl Engine {
             job,
             actor: actor.to_owned(),
         };
-        self.core
-            .handle
-            .commit(command)
-            .await
-            .map(|_| ())
-            .map_err(problems::commit)
+        let committed = self.core.handle.commit(command).await;
+        committed.map(|_| ()).map_err(|error| {
+            problems::of_job(
+                error,
+                id,
+                "it can't be cancelled any more; what it proved is kept",
+            )
+        })
     }
 
     /// Tries a job again that ended without success; proofs that there are stay. `body` is empty or
@@ -144,7 +146,12 @@ impl Engine {
             replacement,
             damaged,
         };
-        self.core.handle.commit(command).await.map_err(problems::commit)?;
+        let committed = self.core.handle.commit(command).await;
+        committed.map_err(|error| {
+            let why = "only a job that failed, was cancelled or expired, or whose stored proof is damaged, can be tried \
+                       again; submit another job to prove the same once more";
+            problems::of_job(error, id, why)
+        })?;
         self.core.hint(number);
         Ok(())
     }

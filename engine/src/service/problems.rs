@@ -2,6 +2,7 @@
 
 use proofkeep_store::CommitError;
 use proofkeep_store::machine::Refusal;
+use uuid::Uuid;
 
 use crate::desk::{missing, unreadable};
 use crate::problem::Problem;
@@ -22,6 +23,18 @@ pub(super) fn commit(error: CommitError) -> Problem {
         error @ CommitError::TooLarge { .. } => {
             Problem::new(500, "too-large", "the request can't be stored", error.to_string())
         }
+    }
+}
+
+/// The same for a command about a job, with what its state means for it.
+pub(super) fn of_job(error: CommitError, id: Uuid, why: &str) -> Problem {
+    match error {
+        CommitError::Refused(Refusal::JobState(state)) => {
+            let detail = format!("job {id} has the state {}: {why}", state.name());
+            Problem::new(409, "job-state", "its state doesn't allow that", detail)
+                .with("state", state.name().into())
+        }
+        other => commit(other),
     }
 }
 

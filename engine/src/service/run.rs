@@ -195,7 +195,7 @@ impl Loop {
             tokio::task::spawn_blocking(move || match handle.sweep_objects(OBJECT_LIFE) {
                 Ok(swept) if swept.removed > 0 => {
                     tracing::info!(
-                        "{} objects that nobody needs were removed ({} bytes)",
+                        "objects that nobody needs were removed: {} ({} bytes)",
                         swept.removed,
                         swept.bytes
                     );

@@ -55,6 +55,9 @@ impl fmt::Debug for Calculator {
     }
 }
 
+/// How every WebAssembly module begins.
+const MAGIC: &[u8] = b"\0asm";
+
 impl Calculator {
     /// Compiles circom's `circuit.wasm` and checks that it is a circom 2 calculator over
     /// BLS12-381. Nothing of the circuit itself runs yet.
@@ -63,6 +66,15 @@ impl Calculator {
     ///
     /// [`WitnessError::NotCircom`], [`WitnessError::WrongPrime`] or one of the limits.
     pub fn new(wasm: &[u8], limits: Limits) -> Result<Self, WitnessError> {
+        if !wasm.starts_with(MAGIC) {
+            let found = &wasm[..wasm.len().min(MAGIC.len())];
+            return Err(WitnessError::NotCircom {
+                reason: format!(
+                    "it must begin with \"\\0asm\", and begins with \"{}\"",
+                    found.escape_ascii()
+                ),
+            });
+        }
         let mut config = Config::default();
         config
             .consume_fuel(true)

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use proofkeep_formats::count;
+
 /// What a [`Frame`] is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -38,7 +40,7 @@ impl fmt::Display for Frame {
 pub enum WitnessError {
     /// The bytes aren't a circom 2 witness calculator.
     #[error(
-        "not a witness calculator of circom 2: {reason}; send the circuit.wasm that `circom --wasm` wrote"
+        "not a witness calculator of circom 2: {reason}; give the circuit.wasm that `circom --wasm` wrote"
     )]
     NotCircom {
         /// What was expected and what was found.
@@ -91,7 +93,7 @@ pub enum WitnessError {
         expected: usize,
     },
     /// A signal has more or fewer values than the circuit takes.
-    #[error("the signal {name} takes {expected} values, {found} are given")]
+    #[error("the signal {name} takes {}, found {found}", count(*.expected, "value"))]
     WrongLength {
         /// The signal's name.
         name: String,

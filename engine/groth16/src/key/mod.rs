@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use blst::{blst_p1_affine, blst_p2_affine};
 
+use proofkeep_formats::count;
+
 use crate::bases::BaseSet;
 use crate::curve::{G1, G2};
 use crate::domain::Domain;
@@ -29,7 +31,8 @@ pub enum KeyError {
     Matrices(#[from] MatrixError),
     /// A vector of the key has another length than the circuit asks for.
     #[error(
-        "the key has {found} points {what}, the circuit asks for {expected}: it belongs to another circuit"
+        "the key has {} {what}, the circuit asks for {expected}: it belongs to another circuit",
+        count(*.found, "point")
     )]
     Points {
         /// Which vector.

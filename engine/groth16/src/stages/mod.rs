@@ -14,6 +14,8 @@ pub use assemble::AssembleError;
 use piece::Point;
 pub use piece::{Piece, PieceError, PieceResult};
 
+use proofkeep_formats::count;
+
 use crate::backend::Backend;
 use crate::control::{Control, Stopped};
 use crate::curve::{Curve, G1, G2};
@@ -26,7 +28,10 @@ use crate::witness::Witness;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProveError {
     /// The witness is of another circuit.
-    #[error("the witness has {found} wires, the circuit has {expected}: it was made for another circuit")]
+    #[error(
+        "the witness has {}, the circuit has {expected}: it was made for another circuit",
+        count(*.found, "wire")
+    )]
     Wires {
         /// By the key.
         expected: usize,

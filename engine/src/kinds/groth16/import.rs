@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+use proofkeep_formats::count;
 use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::sym::Sym;
 use proofkeep_formats::zkey::{ContributionKind, Zkey};
@@ -136,7 +137,8 @@ fn check_wasm(
         return Ok(());
     }
     let detail = format!(
-        "the .wasm makes witnesses of {found} wires, the key has {expected}: they belong to different circuits"
+        "the .wasm makes witnesses of {}, the key has {expected}: they belong to different circuits",
+        count(found, "wire")
     );
     Err(failure::circuit("circuit-mismatch", detail))
 }

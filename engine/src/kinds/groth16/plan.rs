@@ -4,6 +4,7 @@ use std::io::Cursor;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use proofkeep_formats::count;
 use proofkeep_groth16::memory::ticket_bytes;
 use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Circuit, CircuitState};
@@ -96,7 +97,7 @@ fn expected(field: &str, what: &str, found: Option<&Value>) -> Problem {
         Some(Value::Null) => "null",
         Some(Value::Bool(_)) => "a boolean",
         Some(Value::Number(_)) => "a number",
-        Some(Value::String(_)) => "another string",
+        Some(Value::String(_)) => "a string that is something else",
         Some(Value::Array(_)) => "an array",
         Some(Value::Object(_)) => "an object",
     };
@@ -182,8 +183,10 @@ impl Reader<'_> {
             return Ok(());
         }
         let detail = format!(
-            "{place}: circuit {} has {expected} wires, the witness has {found} values: it was made for another circuit",
-            self.circuit.name
+            "{place}: circuit {} has {}, the witness has {}: it was made for another circuit",
+            self.circuit.name,
+            count(expected, "wire"),
+            count(found, "value")
         );
         Err(Problem::input("witness-length", detail))
     }

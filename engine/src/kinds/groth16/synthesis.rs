@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use proofkeep_formats::count;
 use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::sym::Sym;
 use proofkeep_formats::wtns;
@@ -131,8 +132,9 @@ fn check(
     let wires = key.matrices().wires() as usize;
     if values.len() != wires {
         let detail = format!(
-            "the witness has {} values, the circuit has {wires} wires: it was made for another circuit",
-            values.len()
+            "the witness has {}, the circuit has {}: it was made for another circuit",
+            count(values.len(), "value"),
+            count(wires, "wire")
         );
         return Err(Failure::coded(
             FailureClass::InputInvalid,
