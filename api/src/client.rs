@@ -103,7 +103,11 @@ impl Client {
             server: server.to_owned(),
         };
         let host = base.strip_prefix("http://").ok_or_else(bad)?;
-        if host.is_empty() || host.contains(['/', '?', '#', '@']) {
+        let port_is_none = match host.rsplit_once(':') {
+            Some((_, port)) if !port.ends_with(']') => port.parse::<u16>().is_err(),
+            _ => false,
+        };
+        if host.is_empty() || host.contains(['/', '?', '#', '@']) || port_is_none {
             return Err(bad());
         }
         let config = Agent::config_builder()
@@ -255,7 +259,10 @@ impl Client {
     fn unreachable(&self, error: &ureq::Error) -> ClientError {
         ClientError::Unreachable {
             server: self.base.clone(),
-            reason: error.to_string(),
+            reason: match error {
+                ureq::Error::Io(error) => error.to_string(),
+                other => other.to_string(),
+            },
         }
     }
 }
@@ -279,7 +286,12 @@ mod tests {
 
     #[test]
     fn an_address_is_http_and_a_host() {
-        for good in ["http://127.0.0.1:8420", "http://localhost:1/"] {
+        for good in [
+            "http://127.0.0.1:8420",
+            "http://localhost:1/",
+            "http://[::1]:8420",
+            "http://[::1]",
+        ] {
             assert!(Client::new(good).is_ok(), "{good}");
         }
         for bad in [
@@ -288,6 +300,8 @@ mod tests {
             "http://",
             "http://a/b",
             "http://user@host",
+            "http://127.0.0.1:99999",
+            "http://127.0.0.1:",
         ] {
             assert!(
                 matches!(Client::new(bad), Err(ClientError::Address { .. })),

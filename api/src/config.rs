@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use quantity::{parse_duration, parse_size};
+pub use quantity::{DURATION, SIZE, parse_duration, parse_size};
 use serde::Deserialize;
 
 /// Why a configuration can't be used.
@@ -81,7 +81,7 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 struct File {
     data_dir: Option<PathBuf>,
-    listen: Option<String>,
+    listen: Option<toml::Spanned<String>>,
     allowed_hosts: Option<Vec<String>>,
     cpu_devices: Option<Vec<u32>>,
     threads: Option<u32>,
@@ -142,13 +142,13 @@ impl Config {
         let size = |value: Option<toml::Spanned<String>>, name: &str, into: &mut u64| match value {
             Some(span) => parse_size(span.get_ref())
                 .map(|bytes| *into = bytes)
-                .ok_or_else(|| at_line(&span, name, quantity::SIZE)),
+                .ok_or_else(|| at_line(&span, name, SIZE)),
             None => Ok(()),
         };
         let duration = |value: Option<toml::Spanned<String>>, name: &str, into: &mut Duration| match value {
             Some(span) => parse_duration(span.get_ref())
                 .map(|duration| *into = duration)
-                .ok_or_else(|| at_line(&span, name, quantity::DURATION)),
+                .ok_or_else(|| at_line(&span, name, DURATION)),
             None => Ok(()),
         };
         size(file.memory, "memory", &mut self.memory)?;
@@ -161,11 +161,10 @@ impl Config {
         )?;
         duration(file.grace, "grace", &mut self.grace)?;
         if let Some(listen) = file.listen {
-            self.listen = listen.parse().map_err(|_| {
-                malformed(format!(
-                    "listen: expected an address like 127.0.0.1:8420, found {listen:?}"
-                ))
-            })?;
+            self.listen = listen
+                .get_ref()
+                .parse()
+                .map_err(|_| at_line(&listen, "listen", ADDRESS))?;
         }
         self.data_dir = file.data_dir.unwrap_or(self.data_dir);
         self.allowed_hosts = file.allowed_hosts.unwrap_or(self.allowed_hosts);
@@ -192,9 +191,23 @@ impl Config {
         set(
             &get,
             "PROOFKEEP_LISTEN",
-            "an address like 127.0.0.1:8420",
+            ADDRESS,
             |text| text.parse().ok(),
             &mut self.listen,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_ALLOWED_HOSTS",
+            "names, with commas between them",
+            |text| {
+                Some(
+                    text.split(',')
+                        .map(|name| name.trim().to_owned())
+                        .filter(|name| !name.is_empty())
+                        .collect(),
+                )
+            },
+            &mut self.allowed_hosts,
         )?;
         set(
             &get,
@@ -210,13 +223,7 @@ impl Config {
             |text| text.parse().ok(),
             &mut self.threads,
         )?;
-        set(
-            &get,
-            "PROOFKEEP_MEMORY",
-            quantity::SIZE,
-            parse_size,
-            &mut self.memory,
-        )?;
+        set(&get, "PROOFKEEP_MEMORY", SIZE, parse_size, &mut self.memory)?;
         set(
             &get,
             "PROOFKEEP_MAX_JOBS",
@@ -227,28 +234,22 @@ impl Config {
         set(
             &get,
             "PROOFKEEP_CHECKPOINT_AFTER",
-            quantity::DURATION,
+            DURATION,
             parse_duration,
             &mut self.checkpoint_after,
         )?;
-        set(
-            &get,
-            "PROOFKEEP_GRACE",
-            quantity::DURATION,
-            parse_duration,
-            &mut self.grace,
-        )?;
+        set(&get, "PROOFKEEP_GRACE", DURATION, parse_duration, &mut self.grace)?;
         set(
             &get,
             "PROOFKEEP_MAX_UPLOAD",
-            quantity::SIZE,
+            SIZE,
             parse_size,
             &mut self.max_upload,
         )?;
         set(
             &get,
             "PROOFKEEP_WASM_MEMORY",
-            quantity::SIZE,
+            SIZE,
             parse_size,
             &mut self.wasm_memory,
         )?;
@@ -298,6 +299,9 @@ impl Config {
         Ok(self)
     }
 }
+
+/// What an address looks like, for errors.
+const ADDRESS: &str = "an address like 127.0.0.1:8420";
 
 /// Slots of all devices together; so many open attempts still end in one transaction when the daemon starts again.
 const MAX_SLOTS: u32 = 32;

@@ -8,7 +8,7 @@ mod bad_input_support;
 use std::path::{Path, PathBuf};
 
 use bad_input_support::file::{File, outside_g1, outside_g2};
-use bad_input_support::{Target, refused_command};
+use bad_input_support::{Refused, Target, refused_command};
 use proofkeep_tests::fixtures;
 use serde_json::json;
 
@@ -205,14 +205,24 @@ fn keys() -> Vec<Case> {
     cases
 }
 
+/// Of several files in one request, the one that is meant.
+#[track_caller]
+fn names_what_is_broken(refused: &Refused, names: &[&str]) {
+    assert!(
+        names.iter().any(|name| refused.detail.contains(name)),
+        "it names none of {names:?}: {}",
+        refused.detail
+    );
+}
+
 #[test]
 fn a_broken_witness_is_refused_over_http() {
     let target = Target::with_circuit("multiplier", &[]);
     for (name, bytes, code, parts) in witnesses() {
         println!("{name}");
-        target
-            .refused_input("multiplier", &json!({ "witness": target.upload(&bytes) }))
-            .says(code, parts);
+        let refused = target.refused_input("multiplier", &json!({ "witness": target.upload(&bytes) }));
+        refused.says(code, parts);
+        names_what_is_broken(&refused, &["witness", ".wtns"]);
     }
     target.check_unharmed();
 }
@@ -223,9 +233,9 @@ fn a_broken_constraint_system_is_refused_over_http() {
     let key = fixtures::read("multiplier", "circuit.zkey");
     for (name, bytes, code, parts) in constraints() {
         println!("{name}");
-        target
-            .refused_circuit(&[("zkey", &key), ("r1cs", &bytes)])
-            .says(code, parts);
+        let refused = target.refused_circuit(&[("zkey", &key), ("r1cs", &bytes)]);
+        refused.says(code, parts);
+        names_what_is_broken(&refused, &["r1cs"]);
     }
     target.check_unharmed();
 }
@@ -236,9 +246,9 @@ fn a_broken_key_is_refused_over_http() {
     let constraints = fixtures::read("multiplier", "circuit.r1cs");
     for (name, bytes, code, parts) in keys() {
         println!("{name}");
-        target
-            .refused_circuit(&[("zkey", &bytes), ("r1cs", &constraints)])
-            .says(code, parts);
+        let refused = target.refused_circuit(&[("zkey", &bytes), ("r1cs", &constraints)]);
+        refused.says(code, parts);
+        names_what_is_broken(&refused, &["zkey", "the key", "setup"]);
     }
     target.check_unharmed();
 }

@@ -95,7 +95,7 @@ fn a_job_with_a_wrong_field_is_refused_and_the_field_is_named() {
             &target.send("POST", "/v1/jobs", &[JSON], Some(text.as_bytes())),
             400,
         )
-        .says("malformed-json", &[]);
+        .says("malformed-json", &["the body: expected", "found"]);
     }
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     problem(

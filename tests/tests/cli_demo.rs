@@ -13,7 +13,7 @@ fn the_demo_kills_its_daemon_resumes_and_leaves_proofs_that_verify() {
     for part in [
         "kill -9",
         "boot 2",
-        "proved partitions are kept",
+        "kept and not proved again",
         "REUSED",
         "clean:",
         "4 proofs",

@@ -213,6 +213,10 @@ fn an_insecure_key_is_refused_when_its_import_finds_it_out() {
     });
     assert_eq!(circuit["state"], "failed", "{circuit}");
     assert_eq!(circuit["error"]["code"], "insecure-setup", "{circuit}");
+    let witness = server.upload(&fixtures::read("multiplier", "witness.wtns"));
+    let job = json!({ "kind": "groth16", "circuit": "squares", "inputs": [{ "witness": witness }] });
+    let detail = problem(&server.post("/v1/jobs", &job), 422, "insecure-setup");
+    assert!(detail.contains("allow_insecure_setup"), "{detail}");
     // A key that says so itself is refused at once.
     let unfinished = json!({ "zkey": server.upload(UNFINISHED), "allow_unfinished_setup": true });
     problem(

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::out::Out;
 use super::server::Server;
@@ -14,6 +15,7 @@ use crate::client::escape;
                   Returns once the wish is durable; what runs stops at its next edge. Proofs that are there stay.")]
 pub struct Cancel {
     /// The job's id
+    #[arg(value_parser = arguments::name())]
     job: String,
     #[command(flatten)]
     server: Server,

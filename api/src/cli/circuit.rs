@@ -6,10 +6,11 @@ use std::time::Instant;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::groth16::{self, Setup};
 use super::out::Out;
-use super::server::{Server, text};
+use super::server::{Server, counted, text};
 use super::show::failure;
 use super::wait::Patience;
 use crate::client::{Client, escape};
@@ -47,6 +48,7 @@ pub enum Circuit {
 )]
 pub struct Add {
     /// Its name
+    #[arg(value_parser = arguments::name())]
     name: String,
     /// The proving key
     #[arg(long, value_name = "circuit.zkey")]
@@ -79,6 +81,7 @@ pub struct Add {
 #[derive(Debug, Args)]
 pub struct Named {
     /// Its name, or sha256:…
+    #[arg(value_parser = arguments::name())]
     name: String,
     #[command(flatten)]
     server: Server,
@@ -186,9 +189,9 @@ fn head(circuit: &Value) -> String {
         line.push_str(&format!(" ({done} of {total})"));
     }
     line.push_str(&format!(
-        "  {} wires, {} public signals",
-        text(&circuit["wires"]),
-        text(&circuit["public"])
+        "  {}, {}",
+        counted(&circuit["wires"], "wire"),
+        counted(&circuit["public"], "public signal")
     ));
     if circuit["insecure"] == Value::Bool(true) {
         line.push_str("  INSECURE key");

@@ -40,7 +40,7 @@ impl DataDir {
 pub fn refused(error: OpenError, path: &Path, instead: &str) -> CliError {
     let detail = match &error {
         OpenError::Locked { pid, .. } => {
-            format!("pid {pid} has {}; {instead}, or stop it first", path.display())
+            format!("pid {pid} has {}; {instead}", path.display())
         }
         _ => error.to_string(),
     };

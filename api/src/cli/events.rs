@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::out::Out;
 use super::server::{Server, text as plain};
@@ -14,9 +15,15 @@ use crate::client::escape;
 )]
 pub struct Events {
     /// The job's id
+    #[arg(value_parser = arguments::name())]
     job: String,
     /// Only events after this journal number
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     after: u64,
     #[command(flatten)]
     server: Server,

@@ -24,6 +24,19 @@ pub enum Audience {
 /// When it can't be opened, naming it.
 pub fn map(path: &Path) -> Result<Mmap, CliError> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    let kind = file
+        .metadata()
+        .map_err(|error| unreadable(path, &error))?
+        .file_type();
+    if !kind.is_file() {
+        let found = if kind.is_dir() {
+            "a directory"
+        } else {
+            "a pipe or a device"
+        };
+        let expected = format!("expected a file, found {found}");
+        return Err(unreadable(path, &io::Error::other(expected)));
+    }
     // SAFETY: the map is only read. Somebody who changes the file meanwhile changes what is read, as with any read;
     // every parser checks the bytes it was given, and a proof made from changed bytes does not verify.
     unsafe { Mmap::map(&file) }.map_err(|error| unreadable(path, &error))
@@ -35,6 +48,25 @@ pub fn map(path: &Path) -> Result<Mmap, CliError> {
 /// When it can't be read, naming it.
 pub fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     fs::read(path).map_err(|error| unreadable(path, &error))
+}
+
+/// Looks whether files can be written there, before the work whose result they are to hold.
+///
+/// # Errors
+/// When one can't be, naming it.
+pub fn expect_places(paths: &[&Path]) -> Result<(), CliError> {
+    for path in paths {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let why = if path.is_dir() {
+            "expected a file's name, found a directory".to_owned()
+        } else if parent.is_some_and(|parent| !parent.is_dir()) {
+            "its directory is not there; make it first".to_owned()
+        } else {
+            continue;
+        };
+        return Err(unwritable(path, &io::Error::other(why)));
+    }
+    Ok(())
 }
 
 /// Writes a file whole or not at all.

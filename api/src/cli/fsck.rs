@@ -1,6 +1,7 @@
 //! `fsck`: every invariant of a data directory.
 
 use clap::Args;
+use proofkeep_formats::count;
 use proofkeep_store::fsck::{Checked, Mode, fsck};
 use serde_json::json;
 
@@ -22,7 +23,9 @@ pub struct Fsck {
 }
 
 pub fn run(command: &Fsck, out: &Out) -> Result<Exit, CliError> {
-    let store = command.data.open("use proofkeep status while it runs")?;
+    let store = command
+        .data
+        .open("use proofkeep status while it runs, or stop it first")?;
     let mode = if command.live { Mode::Live } else { Mode::Full };
     let object_ok = |digest| store.objects().verify(digest).is_ok();
     let objects = (!command.no_objects).then_some(&object_ok as proofkeep_store::fsck::ObjectCheck<'_>);
@@ -60,8 +63,13 @@ pub fn run(command: &Fsck, out: &Out) -> Result<Exit, CliError> {
         }
         let verdict = if report.is_clean() { "clean" } else { "NOT clean" };
         lines.push(format!(
-            "{verdict}: {records} records, {jobs} jobs, {partitions} partitions, {attempts} attempts, \
-             {events} events replayed, {objects} objects"
+            "{verdict}: {}, {}, {}, {}, {} replayed, {}",
+            count(records, "record"),
+            count(jobs, "job"),
+            count(partitions, "partition"),
+            count(attempts, "attempt"),
+            count(events, "event"),
+            count(objects, "object")
         ));
         lines.join("\n")
     });

@@ -1,6 +1,7 @@
 //! `history`: boots, jobs and the journal of a data directory.
 
 use clap::Args;
+use proofkeep_formats::count;
 use proofkeep_store::Store;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::event::Event;
@@ -37,7 +38,7 @@ const PAGE: usize = 256;
 pub fn run(command: &History, out: &Out) -> Result<Exit, CliError> {
     let store = command
         .data
-        .open("use proofkeep ls, show and events while it runs")?;
+        .open("use proofkeep ls, show and events while it runs, or stop it first")?;
     show(&store, command, out)
 }
 
@@ -88,16 +89,26 @@ fn show_boot(report: &BootReport, out: &Out) {
         "checkpoints_reused": recovered.checkpoints_reused, "saved_ms": recovered.saved_ms,
     }});
     out.data(&value, || {
-        let end = ended.as_ref().map_or_else(String::new, |(at, end)| format!(", {end} {at}"));
+        let end = ended
+            .as_ref()
+            .map_or_else(String::new, |(at, end)| format!(", {end} {at}"));
         let kept = if recovered.interrupted == 0 {
             String::new()
         } else {
             format!(
-                "; closed {} attempts of the boot before, kept {} proved partitions, reused {} checkpoints ({} ms)",
-                recovered.interrupted, recovered.partitions_kept, recovered.checkpoints_reused, recovered.saved_ms
+                "; closed {} of the boot before, kept {}, reused {} ({} ms)",
+                count(recovered.interrupted, "attempt"),
+                count(recovered.partitions_kept, "proved partition"),
+                count(recovered.checkpoints_reused, "checkpoint"),
+                recovered.saved_ms
             )
         };
-        format!("boot {} {} proofkeep {}{end}{kept}", boot.number, time::write(boot.started_at), boot.version)
+        format!(
+            "boot {} {} proofkeep {}{end}{kept}",
+            boot.number,
+            time::write(boot.started_at),
+            boot.version
+        )
     });
 }
 

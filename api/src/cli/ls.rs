@@ -25,7 +25,7 @@ pub struct Ls {
     #[arg(long, value_name = "KEY=VALUE")]
     label: Option<String>,
     /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true)]
     limit: u64,
     /// The oldest first
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! `migrate` and `compact`: the same data in a new database, in the latest schema and without what was deleted.
 
 use clap::Args;
+use proofkeep_formats::count;
 use proofkeep_store::migrate::{MigrateError, Migrated, migrate};
 use serde_json::json;
 
@@ -31,16 +32,16 @@ pub struct Compact {
 pub fn run(command: &Migrate, out: &Out) -> Result<Exit, CliError> {
     let done = rewrite(
         &command.data,
-        "a migration needs the directory for itself",
+        "stop it first, a migration needs the directory for itself",
         "migrate",
     )?;
     out.data(&draw(&done), || {
         format!(
-            "{}: store.{} is in use now, with {} records ({} bytes) of store.{}",
+            "{}: store.{} is in use now, with {} ({}) of store.{}",
             command.data.path().display(),
             done.to,
-            done.records,
-            done.bytes,
+            count(done.records, "record"),
+            count(done.bytes, "byte"),
             done.from
         )
     });
@@ -50,18 +51,18 @@ pub fn run(command: &Migrate, out: &Out) -> Result<Exit, CliError> {
 pub fn compact(command: &Compact, out: &Out) -> Result<Exit, CliError> {
     let done = rewrite(
         &command.data,
-        "compacting needs the directory for itself",
+        "stop it first, compacting needs the directory for itself",
         "compact",
     )?;
     out.data(&draw(&done), || {
         format!(
-            "{}: {} bytes before (store.{}), {} bytes after (store.{}, in use now), {} records kept",
+            "{}: {} bytes before (store.{}), {} bytes after (store.{}, in use now), {} kept",
             command.data.path().display(),
             done.size_before,
             done.from,
             done.size_after,
             done.to,
-            done.records
+            count(done.records, "record")
         )
     });
     Ok(Exit::Done)

@@ -1,5 +1,6 @@
 //! The command line: one file a command. Data goes to stdout, everything else to stderr.
 
+mod arguments;
 mod cancel;
 mod circuit;
 pub(crate) mod data;

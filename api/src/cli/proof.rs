@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::files::{self, Audience};
 use super::out::Out;
@@ -19,6 +20,7 @@ use crate::client::{Client, escape};
                   there are several).")]
 pub struct Proof {
     /// The job's id
+    #[arg(value_parser = arguments::name())]
     job: String,
     /// Only this partition
     #[arg(long, value_name = "K")]
@@ -137,8 +139,10 @@ pub fn write_results(
 ) -> Result<Vec<Value>, CliError> {
     let shown = client.get(&format!("/v1/jobs/{}", escape(job)), &[])?.body;
     let single = shown["summary"]["total"].as_u64() == Some(1);
-    fs::create_dir_all(directory)
-        .map_err(|error| CliError::failed("unwritable", format!("{}: {error}", directory.display())))?;
+    fs::create_dir_all(directory).map_err(|error| {
+        let detail = format!("{} can't be made a directory: {error}", directory.display());
+        CliError::failed("unwritable", detail)
+    })?;
     let mut written = Vec::new();
     for proved in results(client, job)?
         .iter()

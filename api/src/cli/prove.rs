@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
+use super::arguments;
 use super::exit::{CliError, Exit};
+use super::files;
 use super::out::Out;
 use super::proof::results;
-use super::server::{Server, exit_of, text};
+use super::server::{exit_of, text};
 use super::show;
 use super::submit::{How, submit};
-use super::wait::{Patience, until_ended};
+use super::wait::until_ended;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: proofkeep prove sha256 input.json\n\n\
@@ -19,6 +21,7 @@ use super::wait::{Patience, until_ended};
                   snarkjs groth16 verify verification_key.json public.json proof.json")]
 pub struct Prove {
     /// The circuit: a name or sha256:…
+    #[arg(value_parser = arguments::name())]
     circuit: String,
     /// circom's input.json, or a witness
     #[arg(value_name = "input.json|witness.wtns")]
@@ -30,15 +33,12 @@ pub struct Prove {
     #[arg(long, value_name = "FILE", default_value = "public.json")]
     public: PathBuf,
     #[command(flatten)]
-    patience: Patience,
-    #[command(flatten)]
     how: How,
-    #[command(flatten)]
-    server: Server,
 }
 
 pub fn run(command: &Prove, out: &Out) -> Result<Exit, CliError> {
-    let client = command.server.client()?;
+    files::expect_places(&[&command.proof, &command.public])?;
+    let client = command.how.server.client()?;
     let job = submit(
         &client,
         &command.circuit,
@@ -47,13 +47,19 @@ pub fn run(command: &Prove, out: &Out) -> Result<Exit, CliError> {
     )?;
     let id = text(&job["id"]);
     out.note(&format!("job {id}"));
-    let ended = until_ended(&client, &id, command.patience.timeout, out)?;
+    let ended = until_ended(&client, &id, command.how.patience.timeout, out)?;
     if exit_of(&ended) != Exit::Done {
         out.data(&ended, || show::text(&ended));
         return Ok(exit_of(&ended));
     }
     for result in results(&client, &id)? {
-        result.write(&command.proof, &command.public)?;
+        result.write(&command.proof, &command.public).map_err(|error| {
+            let detail = format!(
+                "{}; the proof is kept, `proofkeep proof {id}` gives it again",
+                error.detail
+            );
+            CliError { detail, ..error }
+        })?;
     }
     let value = json!({ "job": id, "proof": command.proof, "public": command.public });
     out.data(&value, || {

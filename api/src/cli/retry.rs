@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::out::Out;
 use super::server::Server;
@@ -19,6 +20,7 @@ use crate::client::escape;
 )]
 pub struct Retry {
     /// The job's id
+    #[arg(value_parser = arguments::name())]
     job: String,
     /// Another input for a partition, counted from 0
     #[arg(long = "replace", value_name = "K=FILE")]

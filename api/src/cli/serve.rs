@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::out::Out;
-use crate::config::{Config, ConfigError, parse_duration, parse_size, parse_slots};
+use crate::config::{Config, ConfigError, parse_slots};
 use crate::daemon;
 use crate::options::Options;
 
@@ -43,22 +44,22 @@ pub struct Serve {
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
     /// Memory for proofs and keys, like 8GiB [default: four fifths of what there is]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     memory: Option<u64>,
     /// Ended jobs that are kept [default: 100000]
     #[arg(long, value_name = "N")]
     max_jobs: Option<u64>,
     /// Save the pieces of a proof once this much work is unsaved [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     checkpoint_after: Option<Duration>,
     /// How long a stop waits for work to reach an edge [default: 20s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     grace: Option<Duration>,
     /// The largest upload [default: 64GiB]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     max_upload: Option<u64>,
     /// The most memory of a circom calculator [default: 256MiB]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     wasm_memory: Option<u64>,
     /// The most instructions, about, that a circom calculator may run
     #[arg(long, value_name = "N")]
@@ -129,12 +130,4 @@ fn slots(text: &str) -> Result<Slots, String> {
     parse_slots(text)
         .map(Slots)
         .ok_or_else(|| "expected slots of each device, like 2 or 1,1".to_owned())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).ok_or_else(|| "expected bytes, or a number with KiB, MiB or GiB".to_owned())
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a number with ms, s, m or h".to_owned())
 }

@@ -1,6 +1,7 @@
 //! The daemon that a command asks.
 
 use clap::Args;
+use proofkeep_formats::count;
 use serde_json::Value;
 
 use super::exit::{CliError, Exit};
@@ -28,16 +29,34 @@ impl Server {
 
 impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
-        let detail = error.to_string();
+        let mut detail = error.to_string();
         let (exit, code) = match error {
             ClientError::Address { .. } => (Exit::Usage, "usage".to_owned()),
             ClientError::Unreachable { .. } => (Exit::Unreachable, "unreachable".to_owned()),
-            ClientError::Problem { code, .. } => (Exit::Failed, code),
+            ClientError::Problem { code, .. } => {
+                // What the daemon says is said to whoever speaks HTTP.
+                if let Some(here) = here(&code) {
+                    detail = format!("{detail}; on the command line: {here}");
+                }
+                // It couldn't read what was made of the arguments; a body is made by this program or is a file.
+                let of_arguments = code.starts_with("malformed-") && code != "malformed-json";
+                (if of_arguments { Exit::Usage } else { Exit::Failed }, code)
+            }
             ClientError::Strange { .. } => (Exit::Unreachable, "not-proofkeep".to_owned()),
             ClientError::File { .. } => (Exit::Failed, "unreadable".to_owned()),
         };
         Self { exit, code, detail }
     }
+}
+
+/// What a problem's advice is in commands.
+fn here(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "unknown-circuit" => "proofkeep circuit ls, proofkeep circuit add",
+        "unknown-job" => "proofkeep ls",
+        "name-taken" => "proofkeep circuit add --replace",
+        _ => return None,
+    })
 }
 
 /// How a command ends that waited for a job.
@@ -48,6 +67,13 @@ pub fn exit_of(job: &Value) -> Exit {
         Some("expired") => Exit::TimedOut,
         _ => Exit::Failed,
     }
+}
+
+/// A count in JSON with what is counted: `1 wire`.
+pub fn counted(value: &Value, noun: &str) -> String {
+    value
+        .as_u64()
+        .map_or_else(|| format!("? {noun}s"), |number| count(number, noun))
 }
 
 /// A member of JSON as text: strings without quotes, nothing for `null`.

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::out::Out;
 use super::server::{Server, text as plain};
@@ -12,6 +13,7 @@ use crate::client::escape;
 #[command(after_help = "Example: proofkeep show 0197c4a2-…")]
 pub struct Show {
     /// The job's id
+    #[arg(value_parser = arguments::name())]
     job: String,
     #[command(flatten)]
     server: Server,

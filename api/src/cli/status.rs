@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::exit::{CliError, Exit};
 use super::out::Out;
-use super::server::{Server, text as plain};
+use super::server::{Server, counted, text as plain};
 use super::show::head;
 
 #[derive(Debug, Args)]
@@ -34,10 +34,10 @@ fn text(status: &Value) -> String {
     ));
     if recovered["interrupted"].as_u64().unwrap_or(0) > 0 {
         lines.push(format!(
-            "recovered: {} attempts closed, {} partitions kept, {} checkpoints reused ({} ms saved)",
-            plain(&recovered["interrupted"]),
-            plain(&recovered["partitions_kept"]),
-            plain(&recovered["checkpoints_reused"]),
+            "recovered: {} closed, {} kept, {} reused ({} ms saved)",
+            counted(&recovered["interrupted"], "attempt"),
+            counted(&recovered["partitions_kept"], "partition"),
+            counted(&recovered["checkpoints_reused"], "checkpoint"),
             plain(&recovered["saved_ms"])
         ));
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::files;
 use super::out::Out;
@@ -20,6 +21,7 @@ use crate::client::Client;
 )]
 pub struct Submit {
     /// The circuit: a name or sha256:…
+    #[arg(value_parser = arguments::name())]
     circuit: String,
     /// An input.json or a witness.wtns; give several for a job of several partitions
     #[arg(long = "input", value_name = "FILE", required = true)]
@@ -28,42 +30,42 @@ pub struct Submit {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    patience: Patience,
-    #[command(flatten)]
     how: How,
-    #[command(flatten)]
-    server: Server,
 }
 
-/// How a job is treated.
+/// How a job is treated, by whom, and how long it is waited for.
 #[derive(Debug, Args)]
 pub struct How {
-    /// low, normal, high or critical
-    #[arg(long)]
+    #[command(flatten)]
+    pub patience: Patience,
+    #[command(flatten)]
+    pub server: Server,
+    /// What goes first
+    #[arg(long, value_name = "PRIORITY", value_parser = ["low", "normal", "high", "critical"])]
     priority: Option<String>,
     /// A label, to find the job by
-    #[arg(long = "label", value_name = "KEY=VALUE")]
-    labels: Vec<String>,
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = arguments::label)]
+    labels: Vec<(String, String)>,
     /// Failures of a partition that count before it is given up
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     max_attempts: Option<u32>,
-    /// What a partition that is given up does to the others: continue or stop
-    #[arg(long)]
+    /// What a partition that is given up does to the others
+    #[arg(long, value_name = "WHAT", value_parser = ["continue", "stop"])]
     on_failure: Option<String>,
     /// The same key with the same inputs is the same job, however often it is sent
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = arguments::idempotency_key)]
     idempotency_key: Option<String>,
 }
 
 pub fn run(command: &Submit, out: &Out) -> Result<Exit, CliError> {
-    let client = command.server.client()?;
+    let client = command.how.server.client()?;
     let job = submit(&client, &command.circuit, &command.inputs, &command.how)?;
     let id = text(&job["id"]);
     if !command.wait {
         out.data(&job, || id);
         return Ok(Exit::Done);
     }
-    let ended = until_ended(&client, &id, command.patience.timeout, out)?;
+    let ended = until_ended(&client, &id, command.how.patience.timeout, out)?;
     out.data(&ended, || id);
     if exit_of(&ended) != Exit::Done {
         out.note(&super::show::text(&ended));
@@ -82,11 +84,8 @@ pub fn submit(client: &Client, circuit: &str, inputs: &[PathBuf], how: &How) -> 
     body.insert("circuit".to_owned(), circuit.into());
     body.insert("inputs".to_owned(), inputs.into());
     let mut labels = Map::new();
-    for label in &how.labels {
-        let (key, value) = label
-            .split_once('=')
-            .ok_or_else(|| CliError::usage(format!("--label {label}: expected KEY=VALUE")))?;
-        labels.insert(key.to_owned(), value.into());
+    for (key, value) in &how.labels {
+        labels.insert(key.clone(), value.as_str().into());
     }
     if !labels.is_empty() {
         body.insert("labels".to_owned(), labels.into());

@@ -13,6 +13,8 @@ use super::server::{Server, text};
 
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "proofkeep verify [OPTIONS] <verification_key.json> <public.json> <proof.json>\n       \
+                      proofkeep verify [OPTIONS] --circuit <CIRCUIT> <public.json> <proof.json>",
     after_help = "Example: proofkeep verify verification_key.json public.json proof.json\n\
                   Example: proofkeep verify --circuit sha256 public.json proof.json\n\n\
                   Reads snarkjs's files, in snarkjs's order. With a key in a file no daemon is asked. Exits with 0 if\n\
@@ -37,7 +39,8 @@ pub fn run(command: &Verify, out: &Out) -> Result<Exit, CliError> {
         (Some(circuit), [public, proof]) => {
             let read = |path: &PathBuf| -> Result<Value, CliError> {
                 serde_json::from_slice(&files::read(path)?).map_err(|error| {
-                    CliError::failed("malformed-json", error.to_string()).about(path.display())
+                    let detail = format!("this is no JSON, as snarkjs writes it: {error}");
+                    CliError::failed("malformed-json", detail).about(path.display())
                 })
             };
             let body = json!({ "circuit": circuit, "proof": read(proof)?, "public": read(public)? });

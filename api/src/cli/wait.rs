@@ -5,12 +5,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::out::Out;
 use super::server::{Server, exit_of};
 use super::show;
 use crate::client::{Client, Ended};
-use crate::config::parse_duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: proofkeep wait 0197c4a2-… --timeout 10m\n\n\
@@ -18,6 +18,7 @@ use crate::config::parse_duration;
                   the wait goes on when the daemon is started again within a minute.")]
 pub struct Wait {
     /// The job's id
+    #[arg(value_parser = arguments::name())]
     job: String,
     #[command(flatten)]
     patience: Patience,
@@ -29,7 +30,7 @@ pub struct Wait {
 #[derive(Debug, Args)]
 pub struct Patience {
     /// Wait no longer than this; as long as it takes if not given
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     pub timeout: Option<Duration>,
 }
 
@@ -73,8 +74,4 @@ pub fn until_ended(
             })
         }
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a number with ms, s, m or h".to_owned())
 }

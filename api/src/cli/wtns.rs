@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use proofkeep_formats::count;
 use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::sym::Sym;
 use proofkeep_formats::wtns;
@@ -11,10 +12,10 @@ use proofkeep_groth16::witness::Witness;
 use proofkeep_witness::{Calculator, Limits};
 use serde_json::json;
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::files::{self, Audience};
 use super::out::Out;
-use crate::config::parse_size;
 
 /// snarkjs's `wtns`.
 #[derive(Debug, Subcommand)]
@@ -50,7 +51,7 @@ pub struct Calculation {
     #[arg(long, value_name = "circuit.sym")]
     sym: Option<PathBuf>,
     /// The most memory that the calculator may use
-    #[arg(long, value_name = "SIZE", default_value = "1 GiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = arguments::size)]
     wasm_memory: u64,
     /// The most instructions, about, that it may run
     #[arg(long, value_name = "N", default_value_t = Limits::default().fuel)]
@@ -74,11 +75,14 @@ pub struct Check {
 pub fn run(command: Wtns, out: &Out) -> Result<Exit, CliError> {
     match command {
         Wtns::Calculate(command) => {
+            files::expect_places(&[&command.witness])?;
             let witness = calculate(&command.wasm, &command.input, &command.how)?;
             files::write(&command.witness, Audience::Owner, &witness)?;
             let wires = wtns::Witness::parse(&witness)?.len();
             let value = json!({ "witness": command.witness, "wires": wires });
-            out.data(&value, || format!("{}: {wires} wires", command.witness.display()));
+            out.data(&value, || {
+                format!("{}: {}", command.witness.display(), count(wires, "wire"))
+            });
             Ok(Exit::Done)
         }
         Wtns::Check(command) => check(&command, out),
@@ -97,7 +101,9 @@ pub fn calculate(wasm: &Path, input: &Path, how: &Calculation) -> Result<Vec<u8>
     };
     let mut calculator = Calculator::new(&files::read(wasm)?, limits).map_err(named(wasm))?;
     if let Some(sym) = &how.sym {
-        calculator = calculator.with_sym(&files::read(sym)?).map_err(named(sym))?;
+        let bytes = files::read(sym)?;
+        Sym::parse(&bytes).map_err(|error| CliError::from(error).about(sym.display()))?;
+        calculator = calculator.with_sym(&bytes).map_err(named(sym))?;
     }
     let values = calculator.calculate(&files::read(input)?).map_err(named(input))?;
     Ok(wtns::write(&values))
@@ -111,7 +117,8 @@ fn check(command: &Check, out: &Out) -> Result<Exit, CliError> {
     let (expected, found) = (circuit.header().wires as usize, witness.len());
     if expected != found {
         let detail = format!(
-            "the witness has {found} wires, the circuit has {expected}: it was made for another circuit"
+            "the witness has {}, the circuit has {expected}: it was made for another circuit",
+            count(found, "wire")
         );
         return Err(CliError::failed("witness-length", detail).about(command.witness.display()));
     }
@@ -121,12 +128,17 @@ fn check(command: &Check, out: &Out) -> Result<Exit, CliError> {
         let constraints = circuit.header().constraints;
         let value = json!({ "satisfied": true, "constraints": constraints });
         out.data(&value, || {
-            format!("the witness satisfies all {constraints} constraints")
+            format!(
+                "the witness satisfies the circuit ({})",
+                count(constraints, "constraint")
+            )
         });
         return Ok(Exit::Done);
     };
     let signals = match &command.sym {
-        Some(sym) => signals(&circuit, constraint, &files::read(sym)?)?,
+        Some(sym) => {
+            signals(&circuit, constraint, &files::read(sym)?).map_err(|error| error.about(sym.display()))?
+        }
         None => Vec::new(),
     };
     let value = json!({ "satisfied": false, "constraint": constraint, "signals": signals });
@@ -155,8 +167,4 @@ fn signals(circuit: &R1cs<'_>, constraint: usize, sym: &[u8]) -> Result<Vec<Stri
         }
     }
     Ok(names)
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).ok_or_else(|| "expected bytes, or a number with KiB, MiB or GiB".to_owned())
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use proofkeep_formats::count;
 use proofkeep_formats::zkey::Zkey as File;
 use proofkeep_groth16::check::check_vk_with;
 use serde_json::json;
@@ -42,6 +43,7 @@ pub struct VerificationKey {
 
 pub fn run(command: Zkey, out: &Out) -> Result<Exit, CliError> {
     let Zkey::Export(Export::Verificationkey(command)) = command;
+    files::expect_places(&[&command.key])?;
     let bytes = files::map(&command.zkey)?;
     let named = |error: CliError| error.about(command.zkey.display());
     let zkey = File::parse(&bytes).map_err(|error| named(error.into()))?;
@@ -54,7 +56,11 @@ pub fn run(command: Zkey, out: &Out) -> Result<Exit, CliError> {
     )?;
     let value = json!({ "verification_key": command.key, "public_signals": key.public() });
     out.data(&value, || {
-        format!("{}: for {} public signals", command.key.display(), key.public())
+        format!(
+            "{}: for {}",
+            command.key.display(),
+            count(key.public(), "public signal")
+        )
     });
     Ok(Exit::Done)
 }

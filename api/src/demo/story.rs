@@ -20,7 +20,7 @@ use crate::cli::files::{self, Audience};
 use crate::cli::groth16::make;
 use crate::cli::out::Out;
 use crate::cli::proof::write_results;
-use crate::cli::server::text;
+use crate::cli::server::{counted, text};
 
 /// The seed of the demo's key, known to everybody.
 const SEED: &[u8] = b"proofkeep demo";
@@ -75,13 +75,13 @@ pub fn tell(places: &Places, out: &Out) -> Result<(), CliError> {
 
     let saved = text(&status["boot"]["recovered"]["saved_ms"]);
     say(&format!(
-        "\nDone in {:.0} s: {} proofs, {kills} kill -9 survived; {} finished pieces of killed attempts were",
+        "\nDone in {:.0} s: {} proofs, {kills} kill -9 survived; finished pieces of killed attempts that were",
         start.elapsed().as_secs_f64(),
-        MESSAGES.len(),
-        watch.reused
+        MESSAGES.len()
     ));
     say(&format!(
-        "not computed again ({saved} ms saved). See for yourself:"
+        "not computed again: {} ({saved} ms saved). See for yourself:",
+        watch.reused
     ));
     let results = places.results.display();
     say(&format!(
@@ -215,15 +215,15 @@ fn restart(places: &Places) -> Result<Daemon, CliError> {
     let boot = &daemon.client.get("/v1/status", &[])?.body["boot"];
     let recovered = &boot["recovered"];
     say(&format!(
-        "   boot {}, ready after {:.1} s: the boot before it {}; {} attempts were cut off and are tried again,",
+        "   boot {}, ready after {:.1} s: the boot before it {}; cut off and tried again: {},",
         text(&boot["number"]),
         start.elapsed().as_secs_f64(),
         text(&boot["before"]),
-        text(&recovered["interrupted"])
+        counted(&recovered["interrupted"], "attempt")
     ));
     say(&format!(
-        "   {} proved partitions are kept and not proved again",
-        text(&recovered["partitions_kept"])
+        "   kept and not proved again: {}",
+        counted(&recovered["partitions_kept"], "partition")
     ));
     Ok(daemon)
 }

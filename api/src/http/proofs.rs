@@ -5,6 +5,7 @@ use std::io;
 
 use bytes::Bytes;
 use proofkeep_engine::problem::Problem;
+use proofkeep_formats::count;
 use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::query;
 use proofkeep_store::records::{Job, JobState, StoredProof};
@@ -120,9 +121,9 @@ async fn finished(context: &Context, request: &Request) -> Result<(Job, Vec<Stor
     let stored = all(context, number).await?;
     if stored.len() != job.partitions as usize {
         return Err(proof_damaged(format!(
-            "{} of {} proofs are there",
-            stored.len(),
-            job.partitions
+            "expected {}, found {}",
+            count(job.partitions, "proof"),
+            stored.len()
         )));
     }
     Ok((job, stored))

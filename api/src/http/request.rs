@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use futures_util::{Stream, StreamExt as _};
 use proofkeep_engine::problem::Problem;
+use proofkeep_formats::count;
 use warp::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use warp::http::{HeaderMap, Method};
 
@@ -97,7 +98,7 @@ impl Request {
             .ok()
             .filter(|key| (1..=128).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()));
         key.map(|key| Some(key.to_owned())).ok_or_else(|| {
-            let found = format!("{} bytes", value.len());
+            let found = count(value.len(), "byte");
             malformed(
                 "malformed-header",
                 format!("idempotency-key: expected 1 to 128 visible ASCII characters, found {found}"),

@@ -7,7 +7,7 @@ use clap::Args;
 use super::super::exit::{CliError, Exit};
 use super::super::out::Out;
 use super::super::wtns::{Calculation, calculate};
-use super::How;
+use super::{Files, How};
 
 #[derive(Debug, Args)]
 #[command(
@@ -23,12 +23,8 @@ pub struct FullProve {
     /// The proving key
     #[arg(value_name = "circuit.zkey")]
     zkey: PathBuf,
-    /// Where the proof goes
-    #[arg(value_name = "proof.json", default_value = "proof.json")]
-    proof: PathBuf,
-    /// Where the public signals go
-    #[arg(value_name = "public.json", default_value = "public.json")]
-    public: PathBuf,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
@@ -36,12 +32,12 @@ pub struct FullProve {
 }
 
 pub fn run(command: &FullProve, out: &Out) -> Result<Exit, CliError> {
-    let witness = calculate(&command.wasm, &command.input, &command.calculation)?;
+    let witness = || calculate(&command.wasm, &command.input, &command.calculation);
     super::prove(
         &command.zkey,
-        &witness,
+        (&command.input, witness),
         &command.how,
-        (&command.proof, &command.public),
+        &command.files,
         out,
     )
 }

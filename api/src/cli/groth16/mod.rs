@@ -6,6 +6,7 @@ mod prove;
 mod setup;
 mod verify;
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use serde_json::json;
 pub use setup::{Setup, make, run as setup};
 pub use verify::verify_files;
 
+use super::arguments;
 use super::exit::{CliError, Exit};
 use super::files::{self, Audience};
 use super::out::Out;
@@ -51,10 +53,21 @@ struct How {
     #[arg(long, value_name = "circuit.r1cs")]
     r1cs: Option<PathBuf>,
     /// Threads of the processor; all of them if not given
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = arguments::threads())]
     threads: Option<u32>,
     #[command(flatten)]
     setups: Setups,
+}
+
+/// What a proof becomes.
+#[derive(Debug, Args)]
+struct Files {
+    /// Where the proof goes
+    #[arg(value_name = "proof.json", default_value = "proof.json")]
+    proof: PathBuf,
+    /// Where the public signals go
+    #[arg(value_name = "public.json", default_value = "public.json")]
+    public: PathBuf,
 }
 
 /// Which keys are taken.
@@ -74,55 +87,46 @@ impl Setups {
 
 fn threads(asked: Option<u32>) -> u32 {
     let all = || std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    asked.unwrap_or_else(|| u32::try_from(all()).unwrap_or(1)).max(1)
+    asked.unwrap_or_else(|| u32::try_from(all()).unwrap_or(1))
 }
 
-/// Proves a witness and writes both files.
-fn prove(
+/// Proves a witness, given by `source` in bytes and taken from the file at `from`, and writes both files.
+fn prove<W: Deref<Target = [u8]>>(
     zkey: &Path,
-    witness: &[u8],
+    (from, source): (&Path, impl FnOnce() -> Result<W, CliError>),
     how: &How,
-    (proof, public): (&Path, &Path),
+    files: &Files,
     out: &Out,
 ) -> Result<Exit, CliError> {
+    files::expect_places(&[&files.proof, &files.public])?;
+    let witness = source()?;
     let start = Instant::now();
     let unfinished = how.setups.unfinished();
     let local = Local::open(zkey, how.r1cs.as_deref(), threads(how.threads), unfinished)?;
     let loaded = start.elapsed();
     let proved = local
-        .prove(witness, &proofkeep_groth16::control::Unwatched)
-        .map_err(|failure| {
-            let error = CliError::from(failure);
-            // Without the constraints a witness that breaks one is only found at the end, by verifying.
-            if error.code == "invalid-proof" && how.r1cs.is_none() {
-                let hint = "most likely the witness does not satisfy the circuit: \
-                        give --r1cs circuit.r1cs to learn which constraint it breaks";
-                return CliError {
-                    detail: format!("{}; {hint}", error.detail),
-                    ..error
-                };
-            }
-            error
-        })?;
-    write(&proved, proof, public)?;
-    report(&proved, proof, public, (loaded, start.elapsed()), out);
+        .prove(&witness, &proofkeep_groth16::control::Unwatched)
+        .map_err(|failure| CliError::from(failure).about(from.display()))?;
+    write(&proved, files)?;
+    report(&proved, files, (loaded, start.elapsed()), out);
     Ok(Exit::Done)
 }
 
-fn write(proved: &Proved, proof: &Path, public: &Path) -> Result<(), CliError> {
+fn write(proved: &Proved, files: &Files) -> Result<(), CliError> {
     files::write(
-        proof,
+        &files.proof,
         Audience::Anyone,
         proved.proof.to_json().to_json()?.as_bytes(),
     )?;
     files::write(
-        public,
+        &files.public,
         Audience::Anyone,
         public_to_json(&proved.public)?.as_bytes(),
     )
 }
 
-fn report(proved: &Proved, proof: &Path, public: &Path, (loaded, all): (Duration, Duration), out: &Out) {
+fn report(proved: &Proved, files: &Files, (loaded, all): (Duration, Duration), out: &Out) {
+    let Files { proof, public } = files;
     let value = json!({
         "proof": proof, "public": public, "public_signals": proved.public.len(),
         "load_ms": millis(loaded), "total_ms": millis(all), "verified": true,

@@ -7,7 +7,7 @@ use clap::Args;
 use super::super::exit::{CliError, Exit};
 use super::super::files;
 use super::super::out::Out;
-use super::How;
+use super::{Files, How};
 
 #[derive(Debug, Args)]
 #[command(
@@ -20,23 +20,18 @@ pub struct Prove {
     /// The witness
     #[arg(value_name = "witness.wtns")]
     witness: PathBuf,
-    /// Where the proof goes
-    #[arg(value_name = "proof.json", default_value = "proof.json")]
-    proof: PathBuf,
-    /// Where the public signals go
-    #[arg(value_name = "public.json", default_value = "public.json")]
-    public: PathBuf,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     how: How,
 }
 
 pub fn run(command: &Prove, out: &Out) -> Result<Exit, CliError> {
-    let witness = files::map(&command.witness)?;
     super::prove(
         &command.zkey,
-        &witness,
+        (&command.witness, || files::map(&command.witness)),
         &command.how,
-        (&command.proof, &command.public),
+        &command.files,
         out,
     )
 }

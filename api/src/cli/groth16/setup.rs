@@ -11,6 +11,7 @@ use proofkeep_groth16::setup::{SetupError, insecure_setup};
 use serde_json::json;
 use uuid::Uuid;
 
+use super::super::arguments;
 use super::super::exit::{CliError, Exit};
 use super::super::files::{self, Audience};
 use super::super::out::Out;
@@ -39,7 +40,7 @@ pub struct Setup {
     #[arg(long)]
     seed: Option<String>,
     /// Threads of the processor; all of them if not given
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = arguments::threads())]
     threads: Option<u32>,
 }
 
@@ -58,6 +59,7 @@ pub fn run(command: &Setup, out: &Out) -> Result<Exit, CliError> {
         ));
     }
     out.note(WARNING);
+    files::expect_places(&[zkey])?;
     let bytes = files::map(r1cs)?;
     let seed = match &command.seed {
         Some(seed) => seed.as_bytes().to_vec(),
@@ -67,7 +69,13 @@ pub fn run(command: &Setup, out: &Out) -> Result<Exit, CliError> {
             .flat_map(|id| id.into_bytes())
             .collect(),
     };
-    let made = make(&bytes, &seed, zkey, super::threads(command.threads), out)?;
+    let made = make(&bytes, &seed, zkey, super::threads(command.threads), out).map_err(|error| {
+        if error.code == "unwritable" {
+            error
+        } else {
+            error.about(r1cs.display())
+        }
+    })?;
     let value = json!({ "zkey": zkey, "bytes": made, "insecure": true });
     out.data(&value, || {
         format!("{}: an insecure key of {made} bytes", zkey.display())
