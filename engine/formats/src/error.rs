@@ -13,6 +13,8 @@ pub enum FileKind {
     Wtns,
     /// A proving key, `.zkey`.
     Zkey,
+    /// Powers of tau, `.ptau`.
+    Ptau,
     /// A proof as snarkjs writes it.
     ProofJson,
     /// Public signals as snarkjs writes them.
@@ -23,12 +25,27 @@ pub enum FileKind {
     Sym,
 }
 
+impl FileKind {
+    /// How such a file is made over the right curve.
+    fn over_bls12_381(self) -> &'static str {
+        match self {
+            FileKind::Ptau => "make it with `snarkjs powersoftau new bls12-381`",
+            FileKind::Zkey => {
+                "compile with `circom --prime bls12381`, and make the key with powers of tau from \
+                 `snarkjs powersoftau new bls12-381`"
+            }
+            _ => "compile with `circom --prime bls12381`",
+        }
+    }
+}
+
 impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             FileKind::R1cs => ".r1cs",
             FileKind::Wtns => ".wtns",
             FileKind::Zkey => ".zkey",
+            FileKind::Ptau => ".ptau",
             FileKind::ProofJson => "proof.json",
             FileKind::PublicJson => "public.json",
             FileKind::VerificationKeyJson => "verification_key.json",
@@ -98,9 +115,7 @@ pub enum FormatError {
         section: u32,
     },
     /// The file is about another field or curve.
-    #[error(
-        "{file}: made for {found}, and only {expected} is supported; compile with `circom --prime bls12381`"
-    )]
+    #[error("{file}: made for {found}, and only {expected} is supported; {}", file.over_bls12_381())]
     WrongPrime {
         /// The file.
         file: FileKind,
@@ -108,6 +123,26 @@ pub enum FormatError {
         expected: &'static str,
         /// The name, or the number, that the file gives.
         found: String,
+    },
+    /// Powers of tau without the Lagrange bases that keys are made of.
+    #[error(
+        "{file}: {section} is missing, so these powers of tau are not prepared for the second phase: \
+         run `snarkjs powersoftau prepare phase2 pot.ptau pot_final.ptau`, and use pot_final.ptau"
+    )]
+    NotPrepared {
+        /// The file.
+        file: FileKind,
+        /// What is missing.
+        section: &'static str,
+    },
+    /// Powers of tau that were prepared without the basis of twice the largest domain.
+    #[error(
+        "{file}: section 12 ends with the basis of the file's power, as old versions of snarkjs wrote it, and \
+         must have that of twice the domain too: run `snarkjs powersoftau convert old.ptau new.ptau`"
+    )]
+    PreparedByOldSnarkjs {
+        /// The file.
+        file: FileKind,
     },
     /// Two counts contradict each other, or a count contradicts a length.
     #[error("{file}: {what} must be {expected}, and is {found}")]
@@ -199,6 +234,7 @@ impl FormatError {
             FormatError::SectionMissing { .. } => "section-missing",
             FormatError::SectionTwice { .. } => "section-twice",
             FormatError::WrongPrime { .. } => "wrong-prime",
+            FormatError::NotPrepared { .. } | FormatError::PreparedByOldSnarkjs { .. } => "ptau-not-prepared",
             FormatError::BadCount { .. } => "bad-count",
             FormatError::OutOfRange { .. } => "out-of-range",
             FormatError::NonCanonical { .. } => "non-canonical",
@@ -219,6 +255,8 @@ impl FormatError {
             | FormatError::SectionMissing { file, .. }
             | FormatError::SectionTwice { file, .. }
             | FormatError::WrongPrime { file, .. }
+            | FormatError::NotPrepared { file, .. }
+            | FormatError::PreparedByOldSnarkjs { file }
             | FormatError::BadCount { file, .. }
             | FormatError::OutOfRange { file, .. }
             | FormatError::NonCanonical { file, .. }

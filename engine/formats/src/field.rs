@@ -18,6 +18,9 @@ pub const Q_LE: [u8; 48] = [
 /// The name used for the one curve that is supported.
 pub const CURVE: &str = "BLS12-381";
 
+/// The name used for the field of its coordinates.
+pub const BASE_FIELD: &str = "BLS12-381 (base field)";
+
 /// Primes that circom and snarkjs know, in hexadecimal, so that an error can name what a file was made for.
 const KNOWN: [(&str, &str); 9] = [
     (
@@ -50,7 +53,7 @@ const KNOWN: [(&str, &str); 9] = [
         "30644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd47",
     ),
     (
-        "BLS12-381 (base field)",
+        BASE_FIELD,
         "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab",
     ),
 ];

@@ -5,6 +5,7 @@
 //! | [`r1cs`] | `circuit.r1cs` | iden3's `r1csfile` specification, version 1 |
 //! | [`wtns`] | `witness.wtns` | snarkjs `wtns_utils.js`, version 2 |
 //! | [`zkey`] | `circuit.zkey` | snarkjs `zkey_utils.js`, version 1, protocol 1 (Groth16) |
+//! | [`ptau`] | `pot_final.ptau` | snarkjs `powersoftau_utils.js`, version 1 |
 //! | [`json`] | `proof.json`, `public.json`, `verification_key.json` | what `snarkjs groth16` writes |
 //! | [`sym`] | `circuit.sym` | circom's symbol list |
 //!
@@ -17,11 +18,13 @@
 
 #![forbid(unsafe_code)]
 
+mod ceremony;
 pub mod container;
 mod count;
 mod error;
 pub mod field;
 pub mod json;
+pub mod ptau;
 pub mod r1cs;
 pub mod sym;
 pub mod wtns;

@@ -2,6 +2,7 @@
 
 use super::{FILE, G1_BYTES, G2_BYTES};
 use crate::FormatError;
+use crate::ceremony::{ContributionKind, Parameters};
 use crate::container::Cursor;
 
 /// What the key says about its ceremony. It proves nothing by itself: `snarkjs zkey verify` checks it against a file
@@ -25,20 +26,6 @@ pub struct Contribution<'a> {
     pub delta_after: &'a [u8; G1_BYTES],
     /// Hash of the transcript up to this step.
     pub transcript: &'a [u8; 64],
-}
-
-/// Where the randomness of a contribution came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContributionKind<'a> {
-    /// A contributor, who must have forgotten it.
-    Contribution,
-    /// A public beacon, hashed 2^`iterations_log2` times.
-    Beacon {
-        /// The beacon's value.
-        hash: &'a [u8],
-        /// Logarithm of the number of hashes.
-        iterations_log2: u8,
-    },
 }
 
 /// The least that a contribution takes: four points, the transcript's hash, the type and the length of parameters.
@@ -74,78 +61,13 @@ impl<'a> Contribution<'a> {
         let transcript = cursor.array()?;
         let kind = cursor.u32()?;
         let length = cursor.u32()? as usize;
-        let parameters = Parameters::parse(cursor.take(length)?)?;
-        let kind = match kind {
-            0 => ContributionKind::Contribution,
-            1 => ContributionKind::Beacon {
-                hash: parameters.beacon,
-                iterations_log2: parameters.iterations_log2,
-            },
-            other => {
-                return Err(FormatError::OutOfRange {
-                    file: FILE,
-                    what: "contribution",
-                    index: index.into(),
-                    field: "the type",
-                    found: other.into(),
-                    limit: 2,
-                });
-            }
-        };
+        let parameters = Parameters::parse(FILE, cursor.take(length)?)?;
+        let kind = parameters.kind(FILE, kind, index)?;
         Ok(Contribution {
             name: parameters.name,
             kind,
             delta_after,
             transcript,
         })
-    }
-}
-
-#[derive(Default)]
-struct Parameters<'a> {
-    name: Option<String>,
-    iterations_log2: u8,
-    beacon: &'a [u8],
-}
-
-impl<'a> Parameters<'a> {
-    /// A tag, then a length and that many bytes (1, name; 3, beacon) or one byte (2, iterations). Tags ascend.
-    fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
-        let mut cursor = Cursor::new(FILE, "the parameters of a contribution", bytes);
-        let mut parameters = Parameters::default();
-        let mut last = 0;
-        while cursor.left() > 0 {
-            let tag = cursor.u8()?;
-            if tag <= last {
-                return Err(FormatError::BadCount {
-                    file: FILE,
-                    what: "the tag of a contribution's parameter",
-                    expected: format!("above {last}"),
-                    found: tag.into(),
-                });
-            }
-            last = tag;
-            match tag {
-                1 => {
-                    let length = cursor.u8()?;
-                    let name = cursor.take(length.into())?;
-                    parameters.name = Some(String::from_utf8_lossy(name).into_owned());
-                }
-                2 => parameters.iterations_log2 = cursor.u8()?,
-                3 => {
-                    let length = cursor.u8()?;
-                    parameters.beacon = cursor.take(length.into())?;
-                }
-                other => {
-                    return Err(FormatError::BadCount {
-                        file: FILE,
-                        what: "the tag of a contribution's parameter",
-                        expected: "1, 2 or 3".to_owned(),
-                        found: other.into(),
-                    });
-                }
-            }
-        }
-        Ok(parameters)
     }
 }

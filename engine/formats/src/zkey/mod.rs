@@ -20,9 +20,10 @@ mod writer;
 
 use std::ops::Deref;
 
-pub use contributions::{Contribution, ContributionKind, Contributions};
+pub use contributions::{Contribution, Contributions};
 pub use writer::{CoefficientSink, KeyPoints, PointSection, ZkeyWriter};
 
+pub use crate::ceremony::ContributionKind;
 use crate::container::{Cursor, Sections, expect_length};
 use crate::field::{self, Q_LE, R_LE, is_canonical_q, is_canonical_r};
 use crate::{FileKind, FormatError};
@@ -163,7 +164,7 @@ fn header_cursor<'a>(sections: &Sections<'a>) -> Result<Cursor<'a>, FormatError>
 }
 
 fn read_header(cursor: &mut Cursor<'_>) -> Result<ZkeyHeader, FormatError> {
-    for (modulus, expected) in [(&Q_LE[..], "BLS12-381 (base field)"), (&R_LE[..], field::CURVE)] {
+    for (modulus, expected) in [(&Q_LE[..], field::BASE_FIELD), (&R_LE[..], field::CURVE)] {
         let size = cursor.u32()? as usize;
         let prime = cursor.take(size)?;
         if prime != modulus {
