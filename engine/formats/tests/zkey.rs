@@ -235,7 +235,7 @@ fn broken_contributions_are_refused() {
 }
 
 /// Writes the key that was read, and leaves its ceremony out.
-fn rewrite(key: &Zkey<'_>) -> Vec<u8> {
+fn rewrite(key: &Zkey<'_>, hash: &[u8; 64]) -> Vec<u8> {
     let points = KeyPoints {
         alpha1: *key.alpha1,
         beta1: *key.beta1,
@@ -246,9 +246,6 @@ fn rewrite(key: &Zkey<'_>) -> Vec<u8> {
     };
     let mut writer = ZkeyWriter::new(Cursor::new(Vec::new()), key.header, &points).unwrap();
     writer
-        .points(PointSection::Ic, |out| out.write_all(key.ic))
-        .unwrap();
-    writer
         .coefficients(|sink| {
             key.coefficients()
                 .map(Result::unwrap)
@@ -256,11 +253,12 @@ fn rewrite(key: &Zkey<'_>) -> Vec<u8> {
         })
         .unwrap();
     let rest = [
+        (PointSection::Ic, key.ic),
+        (PointSection::H, key.h),
+        (PointSection::C, key.c),
         (PointSection::A, key.a),
         (PointSection::B1, key.b1),
         (PointSection::B2, key.b2),
-        (PointSection::C, key.c),
-        (PointSection::H, key.h),
     ];
     for (section, bytes) in rest {
         writer
@@ -269,7 +267,7 @@ fn rewrite(key: &Zkey<'_>) -> Vec<u8> {
             })
             .unwrap();
     }
-    writer.finish().unwrap().into_inner()
+    writer.finish(hash).unwrap().into_inner()
 }
 
 #[test]
@@ -277,7 +275,7 @@ fn the_writer_writes_what_the_reader_reads() {
     for name in WITH_KEY {
         let bytes = fixture(name, "circuit.zkey");
         let key = Zkey::parse(&bytes).unwrap();
-        let written = rewrite(&key);
+        let written = rewrite(&key, &[7; 64]);
         let again = Zkey::parse(&written).unwrap();
         assert_eq!(again.header, key.header);
         assert_eq!(
@@ -292,7 +290,7 @@ fn the_writer_writes_what_the_reader_reads() {
         );
         assert!(again.coefficients().eq(key.coefficients()), "{name}");
         let ceremony = again.contributions.unwrap();
-        assert_eq!((ceremony.circuit_hash, ceremony.list.len()), (&[0; 64], 0));
+        assert_eq!((ceremony.circuit_hash, ceremony.list.len()), (&[7; 64], 0));
     }
 }
 
@@ -308,11 +306,16 @@ fn the_writer_refuses_to_write_a_broken_key() {
         delta1: *key.delta1,
         delta2: *key.delta2,
     };
-    let start = || ZkeyWriter::new(Cursor::new(Vec::new()), key.header, &points).unwrap();
+    let begun = || ZkeyWriter::new(Cursor::new(Vec::new()), key.header, &points).unwrap();
+    let start = || {
+        let mut writer = begun();
+        writer.coefficients(|_| Ok(())).unwrap();
+        writer
+    };
     let kind = |result: std::io::Result<()>| result.unwrap_err().kind();
 
     assert_eq!(
-        kind(start().coefficients(|_| Ok(()))),
+        kind(begun().points(PointSection::Ic, |out| out.write_all(key.ic))),
         ErrorKind::InvalidInput,
         "out of order"
     );
@@ -327,7 +330,7 @@ fn the_writer_refuses_to_write_a_broken_key() {
         ErrorKind::InvalidInput
     );
     assert_eq!(
-        start().finish().unwrap_err().kind(),
+        start().finish(&[0; 64]).unwrap_err().kind(),
         ErrorKind::InvalidInput,
         "sections left out"
     );

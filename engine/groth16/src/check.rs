@@ -80,7 +80,7 @@ pub enum PointFault {
 }
 
 impl PointFault {
-    fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             PointFault::NonCanonical => "non-canonical",
             PointFault::OffCurve => "point-off-curve",
@@ -101,7 +101,8 @@ impl std::fmt::Display for PointFault {
     }
 }
 
-fn fault<C: Curve>(bytes: &[u8]) -> Option<PointFault> {
+/// What is wrong with a point in a key's form, if anything.
+pub(crate) fn fault<C: Curve>(bytes: &[u8]) -> Option<PointFault> {
     if !bytes.as_chunks::<48>().0.iter().all(is_canonical_q) {
         return Some(PointFault::NonCanonical);
     }

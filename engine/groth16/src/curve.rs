@@ -44,6 +44,8 @@ pub trait Curve: Send + Sync + Debug + 'static {
     fn neg(a: &Self::Point) -> Self::Point;
     /// `scalar·a`, in constant time; the scalar is canonical.
     fn mul(a: &Self::Point, scalar: &ScalarBytes) -> Self::Point;
+    /// `scalar·a` for a scalar below `2^bits`, from 1 to 255 bits; takes time by `bits`.
+    fn mul_short(a: &Self::Point, scalar: &ScalarBytes, bits: usize) -> Self::Point;
     /// ZCash's compressed encoding, 48 or 96 bytes.
     fn compress(point: &Self::Affine) -> Vec<u8>;
     /// ZCash's uncompressed encoding, 96 or 192 bytes.
@@ -149,6 +151,12 @@ macro_rules! curve {
             fn mul(a: &$point, scalar: &ScalarBytes) -> $point {
                 let mut out = $point::default();
                 unsafe { $mult(&mut out, a, scalar.as_ptr(), 255) };
+                out
+            }
+            fn mul_short(a: &$point, scalar: &ScalarBytes, bits: usize) -> $point {
+                debug_assert!((1..=255).contains(&bits));
+                let mut out = $point::default();
+                unsafe { $mult(&mut out, a, scalar.as_ptr(), bits) };
                 out
             }
             fn compress(point: &$affine) -> Vec<u8> {
@@ -307,6 +315,28 @@ mod tests {
         }
         assert_eq!(C::decode(&C::serialize(&one)[1..]), None);
         assert_eq!(C::decode(&[]), None);
+    }
+
+    fn short_multiplication_is_multiplication<C: Curve>() {
+        let point = C::double(&C::to_point(&C::generator()));
+        for bits in 1..=255 {
+            // All ones, and one alone in front. 2^255 − 1 exceeds r, which is no matter.
+            let mut ones = [0; 32];
+            (0..bits).for_each(|bit| ones[bit / 8] |= 1 << (bit % 8));
+            let mut first = [0; 32];
+            first[(bits - 1) / 8] = 1 << ((bits - 1) % 8);
+            for scalar in [ones, first] {
+                let expected = C::to_affine(&C::mul(&point, &scalar));
+                let found = C::to_affine(&C::mul_short(&point, &scalar, bits));
+                assert_eq!(found, expected, "{bits} bits");
+            }
+        }
+    }
+
+    #[test]
+    fn multiplication_by_few_bits_is_multiplication() {
+        short_multiplication_is_multiplication::<G1>();
+        short_multiplication_is_multiplication::<G2>();
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! * [`backend`]: transforms and multi-scalar multiplications on a device, here the processor with blst.
 //! * [`stages`]: `matrices × witness → quotient → pieces → assemble`; each piece is a checkpoint.
 //! * [`verify`]: the verifier.
-//! * [`setup`]: keys for tests and trials from a seed. They prove nothing to anyone.
+//! * [`setup`]: the first key of a ceremony, from powers of tau; keys for tests from a seed, which prove nothing to
+//!   anyone.
 //! * [`memory`]: how much a proof will take.
 //!
 //! Witness values, pieces and blinding factors are never shown by `Debug`, errors or logs.

@@ -6,7 +6,7 @@ use super::{G1_BYTES, G2_BYTES, MAGIC, VERSION, ZkeyHeader};
 use crate::container::file_header;
 use crate::field::{Q_LE, R_LE};
 
-/// The sections of a key that hold points, in the order in which [`ZkeyWriter`] wants them.
+/// The sections of a key that hold points, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointSection {
     /// Section 3.
@@ -76,15 +76,15 @@ pub struct KeyPoints {
     pub delta2: [u8; G2_BYTES],
 }
 
-/// Sections in the order of their numbers.
+/// snarkjs's order, so that a key from the same powers of tau is the same file.
 const ORDER: [Step; 7] = [
-    Step::Points(PointSection::Ic),
     Step::Coefficients,
+    Step::Points(PointSection::Ic),
+    Step::Points(PointSection::H),
+    Step::Points(PointSection::C),
     Step::Points(PointSection::A),
     Step::Points(PointSection::B1),
     Step::Points(PointSection::B2),
-    Step::Points(PointSection::C),
-    Step::Points(PointSection::H),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +93,9 @@ enum Step {
     Coefficients,
 }
 
-/// Writes a `.zkey` that came from no ceremony: circuit hash zero, no contributions.
+/// Writes a `.zkey` that nobody has contributed to.
 ///
-/// Sections go out in the order IC, coefficients, A, B1, B2, C, H; another order, a section of another length than the
+/// Sections go out in snarkjs's order: coefficients, IC, H, C, A, B1, B2; another order, a section of another length than the
 /// header asks for, or a section left out, is an error of kind [`io::ErrorKind::InvalidInput`].
 #[derive(Debug)]
 pub struct ZkeyWriter<W> {
@@ -193,17 +193,20 @@ impl<W: Write + Seek> ZkeyWriter<W> {
         Ok(())
     }
 
-    /// Writes section 10, flushes, and gives the writer back.
+    /// Writes section 10, flushes, and gives the writer back. The circuit's hash is that of
+    /// [`Contributions::circuit_hash`](super::Contributions::circuit_hash): zero if the key came from no ceremony.
     ///
     /// # Errors
     ///
     /// Those of `out`, and a section left out.
-    pub fn finish(mut self) -> io::Result<W> {
+    pub fn finish(mut self, circuit_hash: &[u8; 64]) -> io::Result<W> {
         if let Some(missing) = ORDER.get(self.done) {
             return Err(invalid(format!("the key has no {missing:?} yet")));
         }
         self.section_header(10, 68)?;
-        self.out.write_all(&[0; 68])?;
+        self.out.write_all(circuit_hash)?;
+        // No contributions.
+        self.out.write_all(&[0; 4])?;
         self.out.flush()?;
         Ok(self.out)
     }

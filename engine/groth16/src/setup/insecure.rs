@@ -4,8 +4,6 @@
 //! circuit hash of zero and no contributions, which tells that no ceremony made it. δ is drawn from the seed too: with
 //! γ₂ = δ₂ every reader that knows the danger would refuse the key as unfinished.
 
-mod fixed_base;
-
 use std::io::{self, Seek, Write};
 use std::ops::ControlFlow;
 
@@ -18,30 +16,17 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
+use super::fixed_base::Table;
+use super::{SetupError, point_array};
 use crate::backend::Backend;
 use crate::control::Stopped;
 use crate::curve::{Curve, G1, G2, points_as_bytes};
 use crate::field::{Root, from_montgomery, limbs};
-use crate::matrices::{Csr, Matrices, MatrixError};
+use crate::matrices::{Csr, Matrices};
 use crate::quotient::on_threads;
-use fixed_base::Table;
 
 /// Points made between two calls of the progress callback.
 const BATCH: usize = 8192;
-
-/// A key that could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// The circuit can't be compiled.
-    #[error(transparent)]
-    Matrices(#[from] MatrixError),
-    /// The key can't be written.
-    #[error("the key could not be written: {0}")]
-    Io(#[from] io::Error),
-    /// Stopped by the caller.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-}
 
 struct Secrets {
     alpha: Scalar,
@@ -230,7 +215,6 @@ pub fn insecure_setup<W: Write + Seek>(
         show: progress,
         stopped: false,
     };
-    write_points(&mut writer, PointSection::Ic, &g1, ic, backend, &mut progress)?;
     writer.coefficients(|sink| {
         for (number, matrix) in [(0, matrices.a()), (1, matrices.b())] {
             for row in 0..matrix.rows() {
@@ -241,22 +225,18 @@ pub fn insecure_setup<W: Write + Seek>(
         }
         Ok(())
     })?;
+    write_points(&mut writer, PointSection::Ic, &g1, ic, backend, &mut progress)?;
+    write_points(&mut writer, PointSection::H, &g1, h, backend, &mut progress)?;
+    write_points(&mut writer, PointSection::C, &g1, c, backend, &mut progress)?;
     write_points(&mut writer, PointSection::A, &g1, a, backend, &mut progress)?;
     write_points(&mut writer, PointSection::B1, &g1, b, backend, &mut progress)?;
     write_points(&mut writer, PointSection::B2, &g2, b, backend, &mut progress)?;
-    write_points(&mut writer, PointSection::C, &g1, c, backend, &mut progress)?;
-    write_points(&mut writer, PointSection::H, &g1, h, backend, &mut progress)?;
-    Ok(writer.finish()?)
+    Ok(writer.finish(&[0; 64])?)
 }
 
 fn key_points(g1: &Table<G1>, g2: &Table<G2>, secrets: &Secrets) -> KeyPoints {
-    fn array<C: Curve, const N: usize>(point: &C::Affine) -> [u8; N] {
-        let mut out = [0; N];
-        out.copy_from_slice(points_as_bytes::<C>(std::slice::from_ref(point)));
-        out
-    }
-    let in_g1 = |scalar| array::<G1, 96>(&g1.multiples(&[scalar])[0]);
-    let in_g2 = |scalar| array::<G2, 192>(&g2.multiples(&[scalar])[0]);
+    let in_g1 = |scalar| point_array::<G1, 96>(&g1.multiples(&[scalar])[0]);
+    let in_g2 = |scalar| point_array::<G2, 192>(&g2.multiples(&[scalar])[0]);
     KeyPoints {
         alpha1: in_g1(secrets.alpha),
         beta1: in_g1(secrets.beta),
