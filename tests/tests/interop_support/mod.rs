@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod ptau;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,7 @@
 //! `groth16`: snarkjs's commands in this process, without a daemon. Nothing of them survives a kill; that is what the
 //! daemon is for.
 
+mod ceremony;
 mod fullprove;
 mod prove;
 mod setup;
@@ -27,7 +28,7 @@ use super::out::Out;
 /// snarkjs's `groth16`.
 #[derive(Debug, Subcommand)]
 pub enum Groth16 {
-    /// Make a key that proves nothing to anybody, for tests: anyone who knows its seed can forge proofs
+    /// Make the first key of a ceremony from powers of tau, or with --insecure a key for tests
     Setup(Setup),
     /// Prove a witness
     Prove(prove::Prove),

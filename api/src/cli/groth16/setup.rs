@@ -1,4 +1,4 @@
-//! `groth16 setup --insecure` and `circuit setup --insecure`: a key from a seed.
+//! `groth16 setup`: the first key of a ceremony from powers of tau; with `--insecure`, a key from a seed.
 
 use std::io::{BufWriter, Write as _};
 use std::ops::ControlFlow;
@@ -15,28 +15,34 @@ use super::super::arguments;
 use super::super::exit::{CliError, Exit};
 use super::super::files::{self, Audience};
 use super::super::out::Out;
+use super::ceremony;
 
 /// What such a key is, for whoever makes one.
 pub const WARNING: &str = "warning: this key is for tests only. Whoever knows its seed can forge proofs under it, and \
                            nobody else can know that it was thrown away. Use a key from a ceremony \
-                           (snarkjs groth16 setup, then snarkjs zkey contribute) for anything that matters.";
+                           (proofkeep groth16 setup circuit.r1cs pot.ptau, then snarkjs zkey contribute) for anything \
+                           that matters.";
+
+/// What snarkjs calls the first key if nobody names it.
+const FIRST_KEY: &str = "circuit_0000.zkey";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example: proofkeep groth16 setup circuit.r1cs circuit.zkey --insecure\n\n\
-                  The key has snarkjs's form. Its one secret, the seed, is known to whoever ran this command, so its\n\
-                  proofs convince nobody else. For a real key use snarkjs:\n  \
-                  snarkjs groth16 setup circuit.r1cs pot.ptau circuit_0000.zkey\n  \
-                  snarkjs zkey contribute circuit_0000.zkey circuit.zkey"
+    after_help = "A key from a ceremony's powers of tau, the same file byte for byte as snarkjs makes:\n  \
+                  proofkeep groth16 setup circuit.r1cs pot_final.ptau circuit_0000.zkey\n  \
+                  snarkjs zkey contribute circuit_0000.zkey circuit.zkey\n\n\
+                  A key for tests. Its one secret, the seed, is known to whoever ran this command, so its proofs\n\
+                  convince nobody else:\n  \
+                  proofkeep groth16 setup circuit.r1cs circuit.zkey --insecure"
 )]
 pub struct Setup {
-    /// The circuit, and where its key goes
-    #[arg(value_names = ["circuit.r1cs", "circuit.zkey"], num_args = 2..=3, required = true)]
+    /// The circuit, the powers of tau (not with --insecure), and where the key goes
+    #[arg(value_names = ["circuit.r1cs", "pot.ptau", "circuit_0000.zkey"], num_args = 2..=3, required = true)]
     files: Vec<PathBuf>,
-    /// Say that you know what this makes: a key for tests, whose proofs convince nobody
+    /// Say that you know what this makes without powers of tau: a key for tests, whose proofs convince nobody
     #[arg(long)]
     insecure: bool,
-    /// Make the same key each time from this text; random if not given
+    /// Make the same key each time from this text; random if not given. Only with --insecure
     #[arg(long)]
     seed: Option<String>,
     /// Threads of the processor; all of them if not given
@@ -45,19 +51,33 @@ pub struct Setup {
 }
 
 pub fn run(command: &Setup, out: &Out) -> Result<Exit, CliError> {
-    let [r1cs, zkey] = &command.files[..] else {
-        return Err(ceremony());
-    };
-    if r1cs.extension().is_some_and(|end| end == "ptau") || zkey.extension().is_some_and(|end| end == "ptau")
-    {
-        return Err(ceremony());
+    let is_ptau = |path: &PathBuf| path.extension().is_some_and(|end| end == "ptau");
+    let threads = super::threads(command.threads);
+    match &command.files[..] {
+        files if command.insecure && files.iter().any(is_ptau) => Err(CliError::usage(
+            "--insecure makes a key from a seed, without powers of tau: leave out one or the other",
+        )),
+        files if command.seed.is_some() && !command.insecure => Err(CliError::usage(format!(
+            "--seed is for --insecure; a key from {} needs none",
+            files
+                .get(1)
+                .map_or_else(|| "a .ptau file".into(), |file| file.display().to_string())
+        ))),
+        [r1cs, zkey] if command.insecure => insecure(command, r1cs, zkey, threads, out),
+        [r1cs, ptau] if is_ptau(ptau) => ceremony::run(r1cs, ptau, Path::new(FIRST_KEY), threads, out),
+        [r1cs, ptau, zkey] if !command.insecure => ceremony::run(r1cs, ptau, zkey, threads, out),
+        [_, _] => Err(CliError::usage(
+            "a key is made from powers of tau: proofkeep groth16 setup circuit.r1cs pot.ptau circuit_0000.zkey. \
+             Without them it is for tests only, since whoever knows its seed can forge proofs: add --insecure if that \
+             is what you want",
+        )),
+        _ => Err(CliError::usage(
+            "--insecure takes two files: proofkeep groth16 setup circuit.r1cs circuit.zkey --insecure",
+        )),
     }
-    if !command.insecure {
-        return Err(CliError::usage(
-            "this makes a key for tests only: whoever knows its seed can forge proofs. Add --insecure if that is what \
-             you want; for a real key use snarkjs groth16 setup with a .ptau file, and snarkjs zkey contribute",
-        ));
-    }
+}
+
+fn insecure(command: &Setup, r1cs: &Path, zkey: &Path, threads: u32, out: &Out) -> Result<Exit, CliError> {
     out.note(WARNING);
     files::expect_places(&[zkey])?;
     let bytes = files::map(r1cs)?;
@@ -69,7 +89,7 @@ pub fn run(command: &Setup, out: &Out) -> Result<Exit, CliError> {
             .flat_map(|id| id.into_bytes())
             .collect(),
     };
-    let made = make(&bytes, &seed, zkey, super::threads(command.threads), out).map_err(|error| {
+    let made = make(&bytes, &seed, zkey, threads, out).map_err(|error| {
         if error.code == "unwritable" {
             error
         } else {
@@ -115,12 +135,4 @@ fn failed(error: SetupError) -> CliError {
         SetupError::Stopped(_) => "stopped",
     };
     CliError::failed(code, error.to_string())
-}
-
-fn ceremony() -> CliError {
-    CliError::usage(
-        "proofkeep makes no key from a ceremony's .ptau file; use snarkjs for that: \
-         snarkjs groth16 setup circuit.r1cs pot.ptau circuit_0000.zkey, then snarkjs zkey contribute. \
-         For a key that is good for tests only: proofkeep groth16 setup circuit.r1cs circuit.zkey --insecure",
-    )
 }
