@@ -46,6 +46,32 @@ struct Chunk {
     place: usize,
 }
 
+/// One point for each group; where there is none it is the identity.
+pub(crate) struct Points<G: Group> {
+    pub points: Vec<G::Stored>,
+    pub present: Vec<bool>,
+}
+
+impl<G: Group> Points<G> {
+    pub fn new() -> Self {
+        Points {
+            points: Vec::new(),
+            present: Vec::new(),
+        }
+    }
+
+    /// That many groups, all without a point. The memory is used again.
+    fn reset(&mut self, groups: usize) {
+        self.points.resize(groups, G::Inner::NOWHERE);
+        self.present.clear();
+        self.present.resize(groups, false);
+    }
+
+    pub fn get(&self, group: usize) -> Option<&G::Stored> {
+        self.present[group].then(|| &self.points[group])
+    }
+}
+
 /// Adds up groups of points. Keeps its memory from one call to the next.
 pub(crate) struct Summer<G: Group> {
     ifma: Ifma,
@@ -81,20 +107,21 @@ impl<G: Group> Summer<G> {
         }
     }
 
-    /// The sums of the groups `entries[offsets[g]..offsets[g + 1]]`; `out[g]` stays where there is none: the identity.
+    /// The sums of the groups `entries[offsets[g]..offsets[g + 1]]`.
     pub fn sums(
         &mut self,
         source: &Source<'_, G::Packed, G::Stored>,
         entries: &[u32],
         offsets: &[u32],
-        out: &mut [Option<G::Stored>],
+        out: &mut Points<G>,
     ) {
+        out.reset(offsets.len() - 1);
         let longest = offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         if longest as usize <= LONGEST {
             return self.short_sums(source, entries, offsets, out);
         }
         let mut cuts = vec![offsets[0]];
-        let mut pieces_of = Vec::with_capacity(out.len());
+        let mut pieces_of = Vec::with_capacity(offsets.len());
         for pair in offsets.windows(2) {
             let length = pair[1] - pair[0];
             let mut pieces = length.div_ceil(LONGEST as u32);
@@ -107,20 +134,17 @@ impl<G: Group> Summer<G> {
             }));
             pieces_of.push(pieces);
         }
-        let mut pieces = vec![None; cuts.len() - 1];
+        let mut pieces = Points::new();
+        pieces.reset(cuts.len() - 1);
         self.short_sums(source, entries, &cuts, &mut pieces);
         let mut next = 0;
         let (mut entries, mut offsets) = (Vec::new(), vec![0]);
         for count in pieces_of {
-            entries.extend((next..next + count).filter(|piece| pieces[*piece as usize].is_some()));
+            entries.extend((next..next + count).filter(|piece| pieces.present[*piece as usize]));
             offsets.push(entries.len() as u32);
             next += count;
         }
-        let pieces: Vec<G::Stored> = pieces
-            .into_iter()
-            .map(|piece| piece.unwrap_or(G::Inner::NOWHERE))
-            .collect();
-        self.sums(&Source::Stored(&pieces), &entries, &offsets, out);
+        self.sums(&Source::Stored(&pieces.points), &entries, &offsets, out);
     }
 
     fn short_sums(
@@ -128,7 +152,7 @@ impl<G: Group> Summer<G> {
         source: &Source<'_, G::Packed, G::Stored>,
         entries: &[u32],
         offsets: &[u32],
-        out: &mut [Option<G::Stored>],
+        out: &mut Points<G>,
     ) {
         let order = by_length(offsets);
         let mut blocks = order.chunks(8).peekable();
@@ -225,7 +249,7 @@ impl<G: Group> Summer<G> {
         &mut self,
         source: &Source<'_, G::Packed, G::Stored>,
         running: &mut Vec<Chunk>,
-        out: &mut [Option<G::Stored>],
+        out: &mut Points<G>,
     ) {
         let mut kept = 0;
         while kept < running.len() {
@@ -238,7 +262,9 @@ impl<G: Group> Summer<G> {
                 let (leaves, rows) = (&self.leaves, &self.rows);
                 G::Inner::store(self.ifma, source, leaves, rows, (row.at, chunk.level), &mut |lane, point| {
                     if row.lanes & 1 << lane != 0 {
-                        out[block.groups[lane] as usize] = Some(point);
+                        let group = block.groups[lane] as usize;
+                        out.points[group] = point;
+                        out.present[group] = true;
                     }
                 });
             }

@@ -18,9 +18,9 @@ use rayon::prelude::*;
 
 use crate::Ifma;
 use crate::group::Group;
-use crate::group::sum::{self, Summer};
+use crate::group::sum;
 use scalars::{Part, Sorted, sort};
-use windows::{Buckets, Plan, Weighted, plain_sum, window_sums};
+use windows::{Plan, Weighted, Worker};
 
 /// The terms of an MSM: which scalar goes with which point.
 pub trait Terms: Sync {
@@ -86,19 +86,18 @@ pub fn msm<G: Group>(
     let tasks = schedule(&ones, &batches, threads);
     let (next, done, stopped) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let work = || {
-        let mut state = None;
+        let mut worker = None;
         let mut results = Vec::new();
         while !stopped.load(Ordering::Relaxed) {
             let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            let (summer, buckets) =
-                state.get_or_insert_with(|| (Summer::<G>::new(ifma), Buckets::default()));
+            let worker = worker.get_or_insert_with(|| Worker::<G>::new(ifma));
             match task {
                 Task::Ones { part, range } => {
-                    results.extend(plain_sum(summer, points, &ones[*part][range.clone()]));
+                    results.extend(worker.plain_sum(points, &ones[*part][range.clone()]));
                 }
                 Task::Windows { group, windows } => {
                     let Batch { parts, plan } = &batches[*group];
-                    results.extend(window_sums(summer, buckets, points, parts, *plan, windows.clone()));
+                    results.extend(worker.window_sums(points, parts, *plan, windows.clone()));
                 }
             }
             let finished = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -233,8 +232,8 @@ pub fn memory<G: Group>(terms: usize, threads: usize) -> u64 {
             .min(windows);
         let in_task = windows.div_ceil(tasks);
         let buckets = in_task * plan.buckets() as u64;
-        // A bucket is in the list of offsets, of lengths, in the sums, and those are copied for the next step.
-        let a_bucket = 8 + 3 * size_of::<Option<G::Stored>>() as u64;
+        // A bucket has a place in the list of offsets and in the order by length, a sum, and is in a row and a column.
+        let a_bucket = 8 + 9 + size_of::<G::Stored>() as u64;
         worst = worst.max(threads * (4 * in_task * terms as u64 + a_bucket * buckets));
     }
     worst + 36 * terms as u64 + threads * sum::bytes::<G>()

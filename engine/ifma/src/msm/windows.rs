@@ -8,7 +8,8 @@
 use std::ops::Range;
 
 use super::scalars::Part;
-use crate::group::sum::Summer;
+use crate::Ifma;
+use crate::group::sum::{Points, Summer};
 use crate::group::{Group, NEGATIVE, Source, Sums};
 use crate::word::vectorized;
 
@@ -71,14 +72,29 @@ fn digits(part: &Part, start: usize, plan: Plan, k: u32, out: &mut [i32]) {
 }
 }
 
-/// The terms of some windows sorted by bucket: `entries`, and where each bucket's begin.
-#[derive(Default)]
-pub(super) struct Buckets {
+/// What a thread works with, from one task to the next.
+pub(super) struct Worker<G: Group> {
+    summer: Summer<G>,
+    buckets: Groups,
+    sums: Points<G>,
+    lines: Points<G>,
+}
+
+/// Which points make which group: `entries`, and where each group's begin.
+struct Groups {
     entries: Vec<u32>,
     offsets: Vec<u32>,
 }
 
-impl Buckets {
+impl Groups {
+    fn new() -> Self {
+        Groups {
+            entries: Vec::new(),
+            offsets: vec![0],
+        }
+    }
+
+    /// The terms of some windows by bucket.
     fn sort(&mut self, parts: &[Part], plan: Plan, windows: Range<u32>) {
         let buckets = plan.buckets();
         let count = windows.len() * buckets;
@@ -125,100 +141,89 @@ fn each_digit(parts: &[Part], plan: Plan, windows: Range<u32>, mut each: impl Fn
     }
 }
 
-/// Groups of points that are sums already.
-struct Groups {
-    entries: Vec<u32>,
-    offsets: Vec<u32>,
-}
-
 impl Groups {
-    fn new() -> Self {
-        Groups {
-            entries: Vec::new(),
-            offsets: vec![0],
-        }
-    }
-
     /// One more group: those of the indices where there is a point.
-    fn push<S>(&mut self, points: &[Option<S>], indices: impl Iterator<Item = usize>) {
+    fn push<G: Group>(&mut self, points: &Points<G>, indices: impl Iterator<Item = usize>) {
         self.entries.extend(
             indices
-                .filter(|index| points[*index].is_some())
+                .filter(|index| points.present[*index])
                 .map(|index| index as u32),
         );
         self.offsets.push(self.entries.len() as u32);
     }
-
-    fn sums<G: Group>(&self, summer: &mut Summer<G>, points: Vec<Option<G::Stored>>) -> Vec<Option<G::Stored>> {
-        let points: Vec<G::Stored> = points
-            .into_iter()
-            .map(|point| point.unwrap_or(G::Inner::NOWHERE))
-            .collect();
-        let mut out = vec![None; self.offsets.len() - 1];
-        summer.sums(&Source::Stored(&points), &self.entries, &self.offsets, &mut out);
-        out
-    }
 }
 
-/// `Σ digit·point` of the windows, as sums to be multiplied with powers of two.
-pub(super) fn window_sums<G: Group>(
-    summer: &mut Summer<G>,
-    buckets: &mut Buckets,
-    points: &[G::Packed],
-    parts: &[Part],
-    plan: Plan,
-    windows: Range<u32>,
-) -> Vec<Weighted<G>> {
-    buckets.sort(parts, plan, windows.clone());
-    let count = plan.buckets();
-    let mut sums = vec![None; windows.len() * count];
-    summer.sums(&Source::Packed(points), &buckets.entries, &buckets.offsets, &mut sums);
-
-    let column_bits = (plan.window - 1) / 2;
-    let (columns, rows) = (1usize << column_bits, count >> column_bits);
-    let mut lines = Groups::new();
-    for first in (0..sums.len()).step_by(count) {
-        for row in 1..rows {
-            lines.push(&sums, first + row * columns..first + (row + 1) * columns);
-        }
-        for column in 0..columns {
-            lines.push(&sums, (first + column..first + count).step_by(columns));
+impl<G: Group> Worker<G> {
+    pub fn new(ifma: Ifma) -> Self {
+        Worker {
+            summer: Summer::new(ifma),
+            buckets: Groups::new(),
+            sums: Points::new(),
+            lines: Points::new(),
         }
     }
-    let lines = lines.sums(summer, sums);
 
-    let mut bits = Groups::new();
-    let mut weights = Vec::new();
-    for window in windows.clone() {
-        let first_row = (window - windows.start) as usize * (rows - 1 + columns);
-        let first_column = first_row + rows - 1;
-        for bit in 0..rows.ilog2() {
-            let rows = (1..rows).filter(|row| row >> bit & 1 == 1);
-            bits.push(&lines, rows.map(|row| first_row + row - 1));
-            weights.push(window * plan.window + column_bits + bit);
+    /// `Σ digit·point` of the windows, as sums to be multiplied with powers of two.
+    pub fn window_sums(
+        &mut self,
+        points: &[G::Packed],
+        parts: &[Part],
+        plan: Plan,
+        windows: Range<u32>,
+    ) -> Vec<Weighted<G>> {
+        let Worker {
+            summer,
+            buckets,
+            sums,
+            lines,
+        } = self;
+        buckets.sort(parts, plan, windows.clone());
+        let (count, all) = (plan.buckets(), windows.len() * plan.buckets());
+        summer.sums(&Source::Packed(points), &buckets.entries, &buckets.offsets, sums);
+
+        let column_bits = (plan.window - 1) / 2;
+        let (columns, rows) = (1usize << column_bits, count >> column_bits);
+        let mut groups = Groups::new();
+        for first in (0..all).step_by(count) {
+            for row in 1..rows {
+                groups.push(sums, first + row * columns..first + (row + 1) * columns);
+            }
+            for column in 0..columns {
+                groups.push(sums, (first + column..first + count).step_by(columns));
+            }
         }
-        for bit in 0..=column_bits {
-            let columns = (0..columns).filter(|column| (column + 1) >> bit & 1 == 1);
-            bits.push(&lines, columns.map(|column| first_column + column));
-            weights.push(window * plan.window + bit);
+        summer.sums(&Source::Stored(&sums.points), &groups.entries, &groups.offsets, lines);
+
+        let mut groups = Groups::new();
+        let mut weights = Vec::new();
+        for window in windows.clone() {
+            let first_row = (window - windows.start) as usize * (rows - 1 + columns);
+            let first_column = first_row + rows - 1;
+            for bit in 0..rows.ilog2() {
+                let rows = (1..rows).filter(|row| row >> bit & 1 == 1);
+                groups.push(lines, rows.map(|row| first_row + row - 1));
+                weights.push(window * plan.window + column_bits + bit);
+            }
+            for bit in 0..=column_bits {
+                let columns = (0..columns).filter(|column| (column + 1) >> bit & 1 == 1);
+                groups.push(lines, columns.map(|column| first_column + column));
+                weights.push(window * plan.window + bit);
+            }
         }
+        summer.sums(&Source::Stored(&lines.points), &groups.entries, &groups.offsets, sums);
+        let bits = (0..weights.len()).map(|group| sums.get(group));
+        weights
+            .iter()
+            .zip(bits)
+            .filter_map(|(weight, point)| Some((*weight, G::Inner::unpack(point?))))
+            .collect()
     }
-    let bits = bits.sums(summer, lines);
-    weights
-        .into_iter()
-        .zip(bits)
-        .filter_map(|(weight, point)| Some((weight, G::Inner::unpack(&point?))))
-        .collect()
-}
 
-/// The sum of the points.
-pub(super) fn plain_sum<G: Group>(
-    summer: &mut Summer<G>,
-    points: &[G::Packed],
-    entries: &[u32],
-) -> Option<Weighted<G>> {
-    let mut out = [None];
-    summer.sums(&Source::Packed(points), entries, &[0, entries.len() as u32], &mut out);
-    let [sum] = out;
-    Some((0, G::Inner::unpack(&sum?)))
+    /// The sum of the points.
+    pub fn plain_sum(&mut self, points: &[G::Packed], entries: &[u32]) -> Option<Weighted<G>> {
+        let offsets = [0, entries.len() as u32];
+        self.summer
+            .sums(&Source::Packed(points), entries, &offsets, &mut self.sums);
+        Some((0, G::Inner::unpack(self.sums.get(0)?)))
+    }
 }
