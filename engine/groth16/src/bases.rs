@@ -149,6 +149,19 @@ impl<C: Curve> BaseSet<C> {
         }
     }
 
+    /// The points as they lie in memory, identities among them where the set leaves them out; entry `k` is at `place(k)`.
+    pub(crate) fn points(&self) -> &[C::Affine] {
+        self.points.as_slice()
+    }
+
+    /// Where in [`BaseSet::points`] entry `k` is.
+    pub(crate) fn place(&self, k: usize) -> usize {
+        match (&self.wires, self.sparse_from) {
+            (Some(wires), Some(first)) => (wires[k] - first) as usize,
+            _ => k,
+        }
+    }
+
     /// Calls `each` with every entry of a range: the point, and the number of its scalar.
     pub(crate) fn for_each<'s>(&'s self, range: Range<usize>, mut each: impl FnMut(&'s C::Affine, usize)) {
         let points = self.points.as_slice();

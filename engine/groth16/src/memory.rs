@@ -11,14 +11,39 @@ pub fn witness_bytes(wires: u64) -> u64 {
     32 * wires
 }
 
-/// Bytes that proving takes beside witness and key: three vectors over the domain for the quotient, later lists of
-/// pointers for the largest MSM, and buckets for each thread.
+/// Bytes that proving takes beside witness and key: three vectors over the domain for the quotient, later what the
+/// largest MSM takes, with whichever backend takes more.
 pub fn working_set(domain: u64, wires: u64, threads: usize) -> u64 {
     let quotient = 3 * 32 * domain;
+    quotient
+        .max(blst_msm(domain, wires, threads))
+        .max(ifma_msm(domain, wires, threads))
+}
+
+/// Lists of pointers, and buckets for each thread.
+fn blst_msm(domain: u64, wires: u64, threads: usize) -> u64 {
     // Two pointers for each term, first in a list for each thread, then joined; the H MSM has its scalars beside them.
     let lists = (32 * domain.max(wires) + 32 * domain).max(32 * wires);
     let buckets = threads.max(1) as u64 * bucket_bytes(domain.max(wires) as usize, threads);
-    quotient.max(lists + buckets)
+    lists + buckets
+}
+
+/// Magnitudes of scalars, and lists and buckets for each thread; the H MSM has its scalars beside them.
+#[cfg(target_arch = "x86_64")]
+fn ifma_msm(domain: u64, wires: u64, threads: usize) -> u64 {
+    if proofkeep_ifma::Ifma::detect().is_none() {
+        return 0;
+    }
+    let h = 32 * domain + proofkeep_ifma::memory::<proofkeep_ifma::G1>(domain as usize, threads);
+    h.max(proofkeep_ifma::memory::<proofkeep_ifma::G2>(
+        wires as usize,
+        threads,
+    ))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn ifma_msm(_domain: u64, _wires: u64, _threads: usize) -> u64 {
+    0
 }
 
 /// Witness, working set and slack: what a ticket for one proof asks for, when the key is resident. The caller adds the

@@ -55,7 +55,12 @@ fn proofs_with_the_same_r_and_s_are_byte_identical() {
         let (parameters, key) = parameters(&chain);
         let assignment = Assignment::of(chain.clone()).unwrap();
         let witness = assignment.witness().unwrap();
-        let pieces = all_pieces(&key, &witness);
+        // Each backend's pieces, which are the same points.
+        let all: Vec<_> = every_backend(2)
+            .into_iter()
+            .map(|backend| all_pieces_on(backend, &key, &witness))
+            .collect();
+        assert!(all.iter().all(|pieces| *pieces == all[0]), "{rounds} rounds");
         let mut rng = rng(rounds as u64);
         for (r, s) in [
             (Scalar::random(&mut rng), Scalar::random(&mut rng)),
@@ -63,16 +68,18 @@ fn proofs_with_the_same_r_and_s_are_byte_identical() {
         ] {
             let theirs = create_proof(chain.clone(), &parameters, r, s).unwrap();
             let prover = Prover::new(&key, backend(1));
-            let ours = prover
-                .assemble(&pieces, &scalar_to_bytes(&r), &scalar_to_bytes(&s))
-                .unwrap();
-            assert_eq!(
-                ours.to_bytes(Encoding::Compressed),
-                bellperson_bytes(&theirs),
-                "{rounds} rounds"
-            );
-            assert_eq!(Proof::from_bytes(&bellperson_bytes(&theirs)).unwrap(), ours);
-            verify(key.vk(), witness.public(key.vk().public()), &ours).unwrap();
+            for pieces in &all {
+                let ours = prover
+                    .assemble(pieces, &scalar_to_bytes(&r), &scalar_to_bytes(&s))
+                    .unwrap();
+                assert_eq!(
+                    ours.to_bytes(Encoding::Compressed),
+                    bellperson_bytes(&theirs),
+                    "{rounds} rounds"
+                );
+                assert_eq!(Proof::from_bytes(&bellperson_bytes(&theirs)).unwrap(), ours);
+                verify(key.vk(), witness.public(key.vk().public()), &ours).unwrap();
+            }
         }
     }
 }

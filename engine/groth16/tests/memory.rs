@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::*;
 use proofkeep_formats::r1cs::R1cs;
+use proofkeep_groth16::backend::Backend;
 use proofkeep_groth16::key::ProvingKey;
 use proofkeep_groth16::matrices::Matrices;
 use proofkeep_groth16::memory::{KeyCounts, key_bytes as key_bound, working_set};
@@ -59,24 +60,27 @@ fn proving_and_the_key_stay_below_their_estimates() {
         assert!(key.owned_bytes() <= key_bound(counts));
 
         let witness = Witness::new(&values).unwrap();
-        let prover = Prover::new(&key, backend(threads));
-        let before = NOW.load(Ordering::SeqCst);
-        PEAK.store(before, Ordering::SeqCst);
-        let pieces = prover
-            .prove_pieces(
-                &witness,
-                &[],
-                &mut |_, _| std::ops::ControlFlow::Continue(()),
-                &go_on,
-            )
-            .unwrap();
-        let peak = PEAK.load(Ordering::SeqCst) - before;
-        drop(pieces);
-        let estimate = working_set(domain as u64, wires, threads) as usize;
-        assert!(
-            peak <= estimate + SMALL,
-            "2^{log2}, {threads} threads: {peak} bytes, estimated {estimate}"
-        );
-        assert!(peak >= 80 * domain, "three vectors over the domain are counted");
+        for backend in every_backend(threads) {
+            let name = backend.name();
+            let prover = Prover::new(&key, backend);
+            let before = NOW.load(Ordering::SeqCst);
+            PEAK.store(before, Ordering::SeqCst);
+            let pieces = prover
+                .prove_pieces(
+                    &witness,
+                    &[],
+                    &mut |_, _| std::ops::ControlFlow::Continue(()),
+                    &go_on,
+                )
+                .unwrap();
+            let peak = PEAK.load(Ordering::SeqCst) - before;
+            drop(pieces);
+            let estimate = working_set(domain as u64, wires, threads) as usize;
+            assert!(
+                peak <= estimate + SMALL,
+                "2^{log2}, {threads} threads, {name}: {peak} bytes, estimated {estimate}"
+            );
+            assert!(peak >= 80 * domain, "three vectors over the domain are counted");
+        }
     }
 }

@@ -43,7 +43,12 @@ mod bench {
                 let mut jacobian = vec![$point::default(); 1 << most];
                 // SAFETY for every call into blst here: the pointers are to values and slices that live through it.
                 unsafe {
-                    $mult(&mut jacobian[0], $generator(), scalar(&mut rng).as_ptr(), 255);
+                    $mult(
+                        &mut jacobian[0],
+                        $generator(),
+                        scalar(&mut rng).as_ptr(),
+                        255,
+                    );
                     let step = jacobian[0];
                     for k in 1..jacobian.len() {
                         let mut next = $point::default();
@@ -66,11 +71,21 @@ mod bench {
                         let numbers = [scalars.as_ptr().cast(), std::ptr::null()];
                         let mut scratch = vec![0u64; unsafe { $scratch(count) } / 8];
                         unsafe {
-                            $pippenger(&mut expected, list.as_ptr(), count, numbers.as_ptr(), 255, scratch.as_mut_ptr());
+                            $pippenger(
+                                &mut expected,
+                                list.as_ptr(),
+                                count,
+                                numbers.as_ptr(),
+                                255,
+                                scratch.as_mut_ptr(),
+                            );
                         }
                         theirs.push(now() - start);
                         let start = now();
-                        let got = msm::<$group>(ifma, None, points, &scalars, &|_, _| ControlFlow::Continue(())).unwrap();
+                        let got = msm::<$group>(ifma, None, points, &scalars, &|_, _| {
+                            ControlFlow::Continue(())
+                        })
+                        .unwrap();
                         ours.push(now() - start);
                         let (mut a, mut b) = ($affine::default(), $affine::default());
                         unsafe {
@@ -94,16 +109,33 @@ mod bench {
     }
 
     compare!(
-        first, G1, blst_p1_affine, blst_p1, blst_p1_generator, blst_p1_mult, blst_p1s_to_affine,
-        blst_p1_add_or_double, blst_p1_double, blst_p1s_mult_pippenger, blst_p1s_mult_pippenger_scratch_sizeof,
+        first,
+        G1,
+        blst_p1_affine,
+        blst_p1,
+        blst_p1_generator,
+        blst_p1_mult,
+        blst_p1s_to_affine,
+        blst_p1_add_or_double,
+        blst_p1_double,
+        blst_p1s_mult_pippenger,
+        blst_p1s_mult_pippenger_scratch_sizeof,
         blst_p1_to_affine
     );
     compare!(
-        second, G2, blst_p2_affine, blst_p2, blst_p2_generator, blst_p2_mult, blst_p2s_to_affine,
-        blst_p2_add_or_double, blst_p2_double, blst_p2s_mult_pippenger, blst_p2s_mult_pippenger_scratch_sizeof,
+        second,
+        G2,
+        blst_p2_affine,
+        blst_p2,
+        blst_p2_generator,
+        blst_p2_mult,
+        blst_p2s_to_affine,
+        blst_p2_add_or_double,
+        blst_p2_double,
+        blst_p2s_mult_pippenger,
+        blst_p2s_mult_pippenger_scratch_sizeof,
         blst_p2_to_affine
     );
-
 }
 
 #[cfg(target_arch = "x86_64")]

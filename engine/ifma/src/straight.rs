@@ -79,6 +79,7 @@ macro_rules! field_arithmetic {
         /// `a·b/R`. Inputs are normalized; so is the output.
         $(#[$attribute])*
         #[inline(never)]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn mul(out: &mut Element, a: &Element, b: &Element) {
             let a = *a;
             let mut t = [zero(); 2 * N];
@@ -94,6 +95,7 @@ macro_rules! field_arithmetic {
         /// `a²/R`.
         $(#[$attribute])*
         #[inline(never)]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn square(out: &mut Element, a: &Element) {
             let a = *a;
             let mut t = wide_square!(a, [$($j)*], [$($w)*], [$($p $after)*]);
@@ -105,7 +107,7 @@ macro_rules! field_arithmetic {
         /// `(a² + b²)/R`.
         $(#[$attribute])*
         #[inline(never)]
-        #[allow(dead_code, reason = "only the base field has an extension here")]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn sum_of_squares(out: &mut Element, a: &Element, b: &Element) {
             let mut t = wide_square!(a, [$($j)*], [$($w)*], [$($p $after)*]);
             let other = wide_square!(b, [$($j)*], [$($w)*], [$($p $after)*]);
@@ -118,7 +120,7 @@ macro_rules! field_arithmetic {
         /// `(a₀ + a₁u)·(b₀ + b₁u)/R` with `u² = −1`, by Karatsuba's three products and one reduction each.
         $(#[$attribute])*
         #[inline(never)]
-        #[allow(dead_code, reason = "only the base field has an extension here")]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn mul_complex(out: &mut [Element; 2], a: &[Element; 2], b: &[Element; 2]) {
             let sum_a = normalized!([$(add(a[0][$j], a[1][$j])),*], $lower);
             let sum_b = normalized!([$(add(b[0][$j], b[1][$j])),*], $lower);
@@ -144,7 +146,7 @@ macro_rules! field_arithmetic {
         /// `(a₀ + a₁u)²/R`, for values below `4p`.
         $(#[$attribute])*
         #[inline]
-        #[allow(dead_code, reason = "only the base field has an extension here")]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn square_complex(out: &mut [Element; 2], a: &[Element; 2]) {
             mul(&mut out[0], &sum(&a[0], &a[1]), &difference(&a[0], &a[1], &FOUR_TIMES));
             mul(&mut out[1], &sum(&a[0], &a[0]), &a[1]);
@@ -153,6 +155,7 @@ macro_rules! field_arithmetic {
         /// `a + b`, normalized.
         $(#[$attribute])*
         #[inline]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn sum(a: &Element, b: &Element) -> Element {
             normalized!([$(add(a[$j], b[$j])),*], $lower)
         }
@@ -160,6 +163,7 @@ macro_rules! field_arithmetic {
         /// `a − b + offset`, normalized, for loose `a` and `b`; the value must not be negative.
         $(#[$attribute])*
         #[inline]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn difference(a: &Element, b: &Element, offset: &[u64; N]) -> Element {
             normalized!([$(add(sub(a[$j], b[$j]), splat(offset[$j]))),*], $lower)
         }
@@ -167,7 +171,7 @@ macro_rules! field_arithmetic {
         /// `a − b − c + offset`, normalized, for loose inputs; the value must not be negative.
         $(#[$attribute])*
         #[inline]
-        #[allow(dead_code, reason = "only the base field is a curve's")]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn less_both(a: &Element, b: &Element, c: &Element, offset: &[u64; N]) -> Element {
             normalized!(
                 [$(add(sub(a[$j], add(b[$j], c[$j])), splat(offset[$j]))),*],
@@ -178,7 +182,7 @@ macro_rules! field_arithmetic {
         /// `a − 2b − c + offset`, likewise.
         $(#[$attribute])*
         #[inline]
-        #[allow(dead_code, reason = "only the base field is a curve's")]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn less_twice(a: &Element, b: &Element, c: &Element, offset: &[u64; N]) -> Element {
             normalized!(
                 [$(add(sub(a[$j], add(add(b[$j], b[$j]), c[$j])), splat(offset[$j]))),*],
@@ -189,6 +193,7 @@ macro_rules! field_arithmetic {
         /// The same value less a multiple of `p`: below `p` and a little. The input is normalized.
         $(#[$attribute])*
         #[inline]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn shrink(a: &Element) -> Element {
             // The estimate is the true quotient or one less: the top limb leaves out less than 2^(52·(N−1)).
             let quotient = hi(zero(), a[$last], splat(RECIPROCAL));
@@ -203,6 +208,7 @@ macro_rules! field_arithmetic {
         /// One value in all lanes.
         $(#[$attribute])*
         #[inline]
+        #[allow(dead_code, reason = "a field needs not all of it")]
         pub(crate) fn broadcast(limbs: &[u64; N]) -> Element {
             [$(splat(limbs[$j])),*]
         }

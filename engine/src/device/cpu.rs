@@ -1,8 +1,8 @@
-//! The processor as a device: blst's arithmetic on threads of its own.
+//! The processor as a device: the fastest arithmetic that it can run, on threads of its own.
 
 use std::fs;
 
-use proofkeep_groth16::backend::BlstBackend;
+use proofkeep_groth16::backend::{Backend, CpuBackend};
 
 use super::{Device, DeviceError, LeasedBackend};
 use crate::lease::Lease;
@@ -12,7 +12,7 @@ use crate::lease::Lease;
 pub struct Cpu {
     name: String,
     threads: u32,
-    backend: BlstBackend,
+    backend: CpuBackend,
 }
 
 impl Cpu {
@@ -23,7 +23,7 @@ impl Cpu {
     pub fn new(name: &str, threads: u32) -> Result<Self, DeviceError> {
         let threads = threads.max(1);
         let backend =
-            BlstBackend::new(threads as usize).map_err(|error| DeviceError::Threads(error.to_string()))?;
+            CpuBackend::new(threads as usize).map_err(|error| DeviceError::Threads(error.to_string()))?;
         Ok(Self {
             name: name.to_owned(),
             threads,
@@ -46,13 +46,18 @@ impl Device for Cpu {
     }
 }
 
-/// The processor's own name for itself, from `/proc/cpuinfo`.
-pub(super) fn description() -> String {
+/// The processor's own name for itself, from `/proc/cpuinfo`, and what we compute with on it.
+///
+/// # Errors
+/// When the backend's setting is wrong.
+pub(super) fn description() -> Result<String, DeviceError> {
+    let backend = CpuBackend::new(1).map_err(|error| DeviceError::Threads(error.to_string()))?;
+    let backend = backend.name();
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text
         .lines()
         .find_map(|line| line.strip_prefix("model name"))
         .and_then(|rest| rest.split_once(':'))
         .map_or("processor", |(_, model)| model.trim());
-    format!("{model}, blst")
+    Ok(format!("{model}, {backend}"))
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use blst::{blst_p1, blst_p2};
 use blstrs::Scalar;
-use proofkeep_groth16::backend::{Backend, BlstBackend};
+use proofkeep_groth16::backend::{Backend, CpuBackend};
 use proofkeep_groth16::bases::BaseSet;
 use proofkeep_groth16::control::{Control, Stopped};
 use proofkeep_groth16::curve::{G1, G2};
@@ -47,9 +47,10 @@ pub enum DeviceError {
 /// A description of a device for people, without opening it.
 ///
 /// # Errors
-/// When this build has no such device.
+/// When this build has no such device, or the setting of its backend is wrong.
 pub fn describe(name: &str) -> Result<String, DeviceError> {
-    check_name(name).map(|()| cpu::description())
+    check_name(name)?;
+    cpu::description()
 }
 
 /// Opens a device by its name, with that many threads of the processor.
@@ -94,6 +95,10 @@ impl fmt::Debug for LeasedBackend<'_> {
 }
 
 impl Backend for LeasedBackend<'_> {
+    fn name(&self) -> &'static str {
+        self.backend.name()
+    }
+
     fn threads(&self) -> usize {
         self.backend.threads()
     }
@@ -131,7 +136,7 @@ impl Backend for LeasedBackend<'_> {
 
 /// Threads of the processor for work that needs no device. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Threads(BlstBackend);
+pub struct Threads(CpuBackend);
 
 impl Threads {
     /// That many threads, at least one.
@@ -139,7 +144,7 @@ impl Threads {
     /// # Errors
     /// When the system gives none.
     pub fn new(threads: u32) -> Result<Self, DeviceError> {
-        BlstBackend::new(threads as usize)
+        CpuBackend::new(threads as usize)
             .map(Self)
             .map_err(|error| DeviceError::Threads(error.to_string()))
     }
@@ -152,7 +157,7 @@ impl Threads {
     }
 
     /// For checks of points and for assembling, which use its threads and nothing else of it.
-    pub(crate) fn backend(&self) -> &BlstBackend {
+    pub(crate) fn backend(&self) -> &CpuBackend {
         &self.0
     }
 }

@@ -8,7 +8,7 @@ use bellpepper_core::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::Scalar;
 use ff::Field;
 use proofkeep_formats::r1cs::{R1cs, R1csBuilder};
-use proofkeep_groth16::backend::BlstBackend;
+use proofkeep_groth16::backend::CpuBackend;
 use proofkeep_groth16::bases::KeyBytes;
 use proofkeep_groth16::control::Unwatched;
 use proofkeep_groth16::field::{ScalarBytes, scalar_to_bytes};
@@ -23,8 +23,21 @@ pub fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-pub fn backend(threads: usize) -> BlstBackend {
-    BlstBackend::new(threads).unwrap()
+/// The backend of a user who sets nothing.
+pub fn backend(threads: usize) -> CpuBackend {
+    CpuBackend::new(threads).unwrap()
+}
+
+/// Every backend that this machine can run; says which it can't.
+pub fn every_backend(threads: usize) -> Vec<CpuBackend> {
+    let names = CpuBackend::possible();
+    if !names.contains(&"ifma") {
+        eprintln!("not run with the backend ifma: this processor has no AVX-512 IFMA");
+    }
+    names
+        .into_iter()
+        .map(|name| CpuBackend::named(name, threads).unwrap())
+        .collect()
 }
 
 pub fn go_on(_done: u64, _total: u64) -> ControlFlow<()> {
@@ -33,7 +46,12 @@ pub fn go_on(_done: u64, _total: u64) -> ControlFlow<()> {
 
 /// All pieces, with nothing known.
 pub fn all_pieces(key: &ProvingKey, witness: &Witness<'_>) -> Vec<PieceResult> {
-    Prover::new(key, backend(2))
+    all_pieces_on(backend(2), key, witness)
+}
+
+/// The same on this backend.
+pub fn all_pieces_on(backend: CpuBackend, key: &ProvingKey, witness: &Witness<'_>) -> Vec<PieceResult> {
+    Prover::new(key, backend)
         .prove_pieces(witness, &[], &mut |_, _| ControlFlow::Continue(()), &Unwatched)
         .unwrap()
 }

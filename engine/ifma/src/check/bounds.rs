@@ -3,9 +3,10 @@
 //! A normalized value's bound is that of its top limb: with `T` there, it is below `(T + 1)·2^364`, and the top limb
 //! of `p` is 106,513, so that is fine enough.
 
-use super::interval::Word;
+use super::interval::{self, Word};
 use crate::fp::interval as fp;
 use crate::fr::interval as fr;
+use crate::group::bounds::{LEVELS, X, X_THRICE, X_TWICE, Y, Y_TWICE, x_bound, y_bound};
 use crate::modulus::MASK;
 use crate::{fp as base, fr as scalar};
 
@@ -20,7 +21,7 @@ fn below<const N: usize>(top: i128) -> [Word; N] {
 }
 
 fn nothing<const N: usize>() -> [Word; N] {
-    [super::interval::zero(); N]
+    [interval::zero(); N]
 }
 
 /// Fails where a limb isn't normalized; gives the most that the top limb can be.
@@ -66,10 +67,10 @@ fn products_of_the_scalar_field_stay_below_two_r_and_a_quarter() {
         let input = below::<5>(times * R_TOP);
         let one = below::<5>(4 * R_TOP);
         fr::mul(&mut out, &input, &one);
-        let product = (4 * times * R_TOP * R_TOP >> 52) + 2;
+        let product = ((4 * times * R_TOP * R_TOP) >> 52) + 2;
         assert!(top(&out) <= R_TOP * 9 / 4 + product, "{times}: {}", top(&out));
         fr::square(&mut out, &one);
-        assert!(top(&out) <= R_TOP * 9 / 4 + (16 * R_TOP * R_TOP >> 52) + 2);
+        assert!(top(&out) <= R_TOP * 9 / 4 + ((16 * R_TOP * R_TOP) >> 52) + 2);
     }
 }
 
@@ -85,4 +86,88 @@ fn full_limbs_never_overflow() {
     fr::mul(&mut out, &extreme, &extreme);
     fr::square(&mut out, &extreme);
     assert_eq!(extreme[0].most, i128::from(MASK));
+}
+
+/// A point as it enters an addition at some level: `x` normalized, `y` perhaps loose and negated. A point from memory
+/// has a `y` of at most `p·(1 + 2^-16)`.
+struct Entering {
+    x: [Word; 8],
+    y: [Word; 8],
+}
+
+fn entering(level: usize) -> Entering {
+    // A few units of the top limb less than the bound, for the borrows of the limbs below.
+    let times = |bound: u64| i128::from(bound) * P_TOP - 16;
+    let mut y = [Word::new(-(1 << 54), 1 << 54); 8];
+    y[7] = Word::new(-(P_TOP + 16), times(y_bound(level)));
+    Entering {
+        x: below(times(x_bound(level))),
+        y,
+    }
+}
+
+/// One level of affine additions as `group::batch` does them, on all values at once: nothing overflows, nothing becomes
+/// negative, and the sum is within the bounds of the next level.
+#[test]
+fn no_level_of_a_tree_of_additions_leaves_its_bounds() {
+    for level in 0..LEVELS {
+        let (a, b) = (entering(level), entering(level));
+        let dx = fp::difference(&b.x, &a.x, &X[level]);
+        let dy = fp::difference(&b.y, &a.y, &Y_TWICE[level]);
+        top(&dx);
+        top(&dy);
+        // G1: dx is a factor of the product that is inverted, whose inverse is below 5p/4; dy becomes the slope.
+        let product = below::<8>(P_TOP * 5 / 4 + 64);
+        let mut slope = nothing();
+        fp::mul(&mut slope, &dx, &product);
+        assert!(top(&slope) <= P_TOP * 5 / 4 + 64);
+        fp::mul(&mut slope, &dy, &product);
+        let mut square = nothing();
+        fp::square(&mut square, &slope);
+        check_sum(level, &a, &b, &dx, &square, |down| {
+            let mut out = nothing();
+            fp::mul(&mut out, &slope, down);
+            out
+        });
+        // G2: the norm and the quotient by it, the slope and its square.
+        let mut norm = nothing();
+        fp::sum_of_squares(&mut norm, &dx, &dx);
+        assert!(top(&norm) <= P_TOP * 5 / 4 + 64);
+        let mut factor = nothing();
+        fp::mul(&mut factor, &dx, &product);
+        top(&fp::difference(&nothing(), &factor, &base::FOUR_TIMES));
+        let factor = below::<8>(4 * P_TOP + 4);
+        let mut slope = [nothing(); 2];
+        fp::mul_complex(&mut slope, &[dy, dy], &[factor, factor]);
+        // The imaginary part is no negative number, which intervals can't know: a₀b₁ + a₁b₀.
+        slope[1][7].least = 0;
+        let mut square = [nothing(); 2];
+        fp::square_complex(&mut square, &slope);
+        for part in &square {
+            check_sum(level, &a, &b, &dx, part, |down| {
+                let mut out = [nothing(); 2];
+                fp::mul_complex(&mut out, &slope, &[*down, *down]);
+                out[0]
+            });
+        }
+    }
+}
+
+fn check_sum(
+    level: usize,
+    a: &Entering,
+    b: &Entering,
+    dx: &[Word; 8],
+    square: &[Word; 8],
+    times_slope: impl Fn(&[Word; 8]) -> [Word; 8],
+) {
+    let next = entering(level + 1);
+    // Both ways give the same number; only from the points themselves intervals know how small it is.
+    fp::less_twice(square, &a.x, dx, &X_THRICE[level]);
+    let x = fp::less_both(square, &a.x, &b.x, &X_TWICE[level]);
+    assert!(top(&x) <= top(&next.x), "level {level}");
+    let down = fp::difference(&a.x, &x, &X[level + 1]);
+    top(&down);
+    let y = fp::difference(&times_slope(&down), &a.y, &Y[level]);
+    assert!(top(&y) <= next.y[7].most, "level {level}");
 }

@@ -8,8 +8,10 @@ use crate::modulus::{self, MASK};
 
 /// Seeds rotate: a failure names its own.
 pub(crate) fn rng() -> ChaCha20Rng {
-    let seed = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
-    println!("seed {seed}");
+    let seed = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |time| time.as_nanos() as u64);
+    eprintln!("seed {seed}");
     ChaCha20Rng::seed_from_u64(seed)
 }
 
@@ -45,7 +47,12 @@ pub(crate) fn adversarial<const N: usize>(rng: &mut ChaCha20Rng, top: u64) -> [u
 }
 
 /// `0, 1, p − 1, p, p + 1, 2p − 1`, then adversarial limbs.
-pub(crate) fn inputs<const N: usize>(rng: &mut ChaCha20Rng, p: &[u64; N], top: u64, count: usize) -> Vec<[u64; N]> {
+pub(crate) fn inputs<const N: usize>(
+    rng: &mut ChaCha20Rng,
+    p: &[u64; N],
+    top: u64,
+    count: usize,
+) -> Vec<[u64; N]> {
     let mut one = [0; N];
     one[0] = 1;
     let mut minus_one = *p;
@@ -92,7 +99,10 @@ macro_rules! agrees_with_integers {
                         assert_eq!(integer(&unsigned(&out)) * &r % &p, &x * &y % &p);
                         plain::sum_of_squares(&mut out, &signed(a), &signed(b));
                         assert_eq!(integer(&unsigned(&out)) * &r % &p, (&x * &x + &y * &y) % &p);
-                        assert_eq!(integer(&unsigned(&plain::sum(&signed(a), &signed(b)))), &x + &y);
+                        assert_eq!(
+                            integer(&unsigned(&plain::sum(&signed(a), &signed(b)))),
+                            &x + &y
+                        );
                         let offset = modulus::multiple(&field::PRIME, 16);
                         if y <= integer(&offset) {
                             let difference = unsigned(&plain::difference(&signed(a), &signed(b), &offset));
@@ -106,8 +116,14 @@ macro_rules! agrees_with_integers {
             fn constants_are_what_they_say() {
                 let p = prime(&$words);
                 assert_eq!(integer(&field::PRIME), p);
-                assert_eq!(integer(&field::ONE), (BigUint::from(1u8) << (52u32 * $n)) % &p);
-                assert_eq!(modulus::to_words::<{ ($n * 52 - 1) / 64 }>(&field::PRIME).as_slice(), $words);
+                assert_eq!(
+                    integer(&field::ONE),
+                    (BigUint::from(1u8) << (52u32 * $n)) % &p
+                );
+                assert_eq!(
+                    modulus::to_words::<{ ($n * 52 - 1) / 64 }>(&field::PRIME).as_slice(),
+                    $words
+                );
             }
         }
     };
@@ -126,7 +142,13 @@ fn complex_products_agree_with_integers() {
     let mut out = [[0; 8]; 2];
     let value = |limbs: &[i64; 8]| integer(&limbs.map(|limb| u64::try_from(limb).unwrap()));
     for k in 0..2000 {
-        let mut pick = || all[if k < 100 { k % all.len() } else { rng.gen_range(0..all.len()) }];
+        let mut pick = || {
+            all[if k < 100 {
+                k % all.len()
+            } else {
+                rng.gen_range(0..all.len())
+            }]
+        };
         let a = [pick(), pick()].map(|limbs| limbs.map(|limb| limb as i64));
         let b = [pick(), pick()].map(|limbs| limbs.map(|limb| limb as i64));
         plain::mul_complex(&mut out, &a, &b);

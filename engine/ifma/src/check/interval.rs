@@ -24,11 +24,6 @@ impl Word {
         Word::new(0, i128::from(MASK))
     }
 
-    /// Both.
-    pub fn hull(self, other: Self) -> Self {
-        Word::new(self.least.min(other.least), self.most.max(other.most))
-    }
-
     pub fn within(self, other: Self) -> bool {
         other.least <= self.least && self.most <= other.most
     }
@@ -47,8 +42,8 @@ pub(crate) fn lo(acc: Word, x: Word, y: Word) -> Word {
 pub(crate) fn hi(acc: Word, x: Word, y: Word) -> Word {
     let (x, y) = (factor(x), factor(y));
     Word::new(
-        acc.least + (x.least * y.least >> BITS),
-        acc.most + (x.most * y.most >> BITS),
+        acc.least + ((x.least * y.least) >> BITS),
+        acc.most + ((x.most * y.most) >> BITS),
     )
 }
 

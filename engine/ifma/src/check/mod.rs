@@ -3,6 +3,7 @@
 pub(crate) mod interval;
 pub(crate) mod plain;
 
+#[cfg(target_arch = "x86_64")]
 mod bounds;
 pub(crate) mod fields;
 #[cfg(target_arch = "x86_64")]

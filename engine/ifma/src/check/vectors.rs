@@ -77,7 +77,12 @@ macro_rules! vectors_agree {
 }
 
 vectors_agree!(base_field_vectors_agree_with_plain_integers, fp, 8, (1 << 26) - 1);
-vectors_agree!(scalar_field_vectors_agree_with_plain_integers, fr, 5, (1 << 50) - 1);
+vectors_agree!(
+    scalar_field_vectors_agree_with_plain_integers,
+    fr,
+    5,
+    (1 << 50) - 1
+);
 
 #[test]
 fn complex_vectors_agree_with_plain_integers() {

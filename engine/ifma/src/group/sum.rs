@@ -116,7 +116,11 @@ impl<G: Group> Summer<G> {
         out: &mut Points<G>,
     ) {
         out.reset(offsets.len() - 1);
-        let longest = offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        let longest = offsets
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .max()
+            .unwrap_or(0);
         if longest as usize <= LONGEST {
             return self.short_sums(source, entries, offsets, out);
         }
@@ -129,9 +133,10 @@ impl<G: Group> Summer<G> {
                 // As many as there are lanes, so that none is idle.
                 pieces = pieces.next_multiple_of(8);
             }
-            cuts.extend((1..=pieces).map(|piece| {
-                pair[0] + (u64::from(length) * u64::from(piece) / u64::from(pieces)) as u32
-            }));
+            cuts.extend(
+                (1..=pieces)
+                    .map(|piece| pair[0] + (u64::from(length) * u64::from(piece) / u64::from(pieces)) as u32),
+            );
             pieces_of.push(pieces);
         }
         let mut pieces = Points::new();
@@ -202,7 +207,8 @@ impl<G: Group> Summer<G> {
         let mut chunk = self.free.pop()?;
         chunk.level = 0;
         let leaves = &mut self.leaves[8 * CHUNK_ROWS * chunk.place..][..8 * CHUNK_ROWS];
-        let group = |group: u32| &entries[offsets[group as usize] as usize..offsets[group as usize + 1] as usize];
+        let group =
+            |group: u32| &entries[offsets[group as usize] as usize..offsets[group as usize + 1] as usize];
         while let Some(groups) =
             blocks.next_if(|groups| chunk.rows.len() + group(groups[0]).len() <= CHUNK_ROWS)
         {
@@ -260,13 +266,20 @@ impl<G: Group> Summer<G> {
             let mut chunk = running.remove(kept);
             for (block, row) in chunk.blocks.iter().zip(&chunk.rows) {
                 let (leaves, rows) = (&self.leaves, &self.rows);
-                G::Inner::store(self.ifma, source, leaves, rows, (row.at, chunk.level), &mut |lane, point| {
-                    if row.lanes & 1 << lane != 0 {
-                        let group = block.groups[lane] as usize;
-                        out.points[group] = point;
-                        out.present[group] = true;
-                    }
-                });
+                G::Inner::store(
+                    self.ifma,
+                    source,
+                    leaves,
+                    rows,
+                    (row.at, chunk.level),
+                    &mut |lane, point| {
+                        if row.lanes & 1 << lane != 0 {
+                            let group = block.groups[lane] as usize;
+                            out.points[group] = point;
+                            out.present[group] = true;
+                        }
+                    },
+                );
             }
             chunk.blocks.clear();
             chunk.rows.clear();

@@ -89,7 +89,9 @@ pub fn msm<G: Group>(
         let mut worker = None;
         let mut results = Vec::new();
         while !stopped.load(Ordering::Relaxed) {
-            let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
             let worker = worker.get_or_insert_with(|| Worker::<G>::new(ifma));
             match task {
                 Task::Ones { part, range } => {

@@ -107,7 +107,11 @@ fn magnitude(scalar: &[u8; 32]) -> (u32, [u64; 4]) {
         value = minus(&value, &R);
     }
     let other = minus(&R, &value);
-    if less(&other, &value) { (NEGATIVE, other) } else { (0, value) }
+    if less(&other, &value) {
+        (NEGATIVE, other)
+    } else {
+        (0, value)
+    }
 }
 
 fn less(a: &[u64; 4], b: &[u64; 4]) -> bool {
@@ -138,12 +142,15 @@ fn class(magnitude: &[u64; 4]) -> Class {
 pub(super) fn sort<W: AsRef<[u64]>>(terms: &dyn Terms, points: &[W], range: Range<usize>) -> Sorted {
     // Counted first, so that the lists are as long as they must be.
     let (mut ones, mut short, mut long) = (0, 0, 0);
-    terms.for_each(range.clone(), &mut |_, scalar| match class(&magnitude(scalar).1) {
-        Class::Nothing => {}
-        Class::One => ones += 1,
-        Class::Short(_) => short += 1,
-        Class::Long => long += 1,
-    });
+    terms.for_each(
+        range.clone(),
+        &mut |_, scalar| match class(&magnitude(scalar).1) {
+            Class::Nothing => {}
+            Class::One => ones += 1,
+            Class::Short(_) => short += 1,
+            Class::Long => long += 1,
+        },
+    );
     let mut sorted = Sorted {
         ones: Vec::with_capacity(ones),
         short: Part::with_capacity(short, 2),

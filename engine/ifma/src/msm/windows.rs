@@ -192,7 +192,12 @@ impl<G: Group> Worker<G> {
                 groups.push(sums, (first + column..first + count).step_by(columns));
             }
         }
-        summer.sums(&Source::Stored(&sums.points), &groups.entries, &groups.offsets, lines);
+        summer.sums(
+            &Source::Stored(&sums.points),
+            &groups.entries,
+            &groups.offsets,
+            lines,
+        );
 
         let mut groups = Groups::new();
         let mut weights = Vec::new();
@@ -210,7 +215,12 @@ impl<G: Group> Worker<G> {
                 weights.push(window * plan.window + bit);
             }
         }
-        summer.sums(&Source::Stored(&lines.points), &groups.entries, &groups.offsets, sums);
+        summer.sums(
+            &Source::Stored(&lines.points),
+            &groups.entries,
+            &groups.offsets,
+            sums,
+        );
         let bits = (0..weights.len()).map(|group| sums.get(group));
         weights
             .iter()

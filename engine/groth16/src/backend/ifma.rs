@@ -1,0 +1,127 @@
+//! The processor with AVX-512 IFMA: eight field elements at once.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use blst::{blst_p1, blst_p2};
+use blstrs::Scalar;
+use proofkeep_ifma::{Group, Ifma, Terms};
+use rayon::ThreadPool;
+
+use super::Backend;
+use super::choice::{BackendError, pool};
+use crate::bases::BaseSet;
+use crate::control::{Control, Stopped};
+use crate::curve::{Curve, G1, G2};
+use crate::domain::Domain;
+use crate::field::ScalarBytes;
+use crate::msm::msm;
+
+/// Below so many terms blst's multiplication is as fast.
+const LEAST_TERMS: usize = 128;
+
+/// The processor, with our own vector arithmetic. Cheap to clone; clones share their threads.
+///
+/// Like blst's multi-scalar multiplication it is not constant-time: see [`proofkeep_ifma`].
+#[derive(Clone)]
+pub struct IfmaBackend {
+    pool: Arc<ThreadPool>,
+    ifma: Ifma,
+}
+
+impl IfmaBackend {
+    /// A backend with that many threads of its own (at least one); `None` where the processor lacks the instructions.
+    pub fn new(threads: usize) -> Result<Option<Self>, BackendError> {
+        let Some(ifma) = Ifma::detect() else {
+            return Ok(None);
+        };
+        let pool = pool(threads)?;
+        Ok(Some(IfmaBackend { pool, ifma }))
+    }
+
+    fn msm<C: Curve, G: Group<Affine = C::Affine, Point = C::Point>>(
+        &self,
+        bases: &BaseSet<C>,
+        scalars: &[ScalarBytes],
+        control: &dyn Control,
+    ) -> Result<C::Point, Stopped> {
+        if bases.len() < LEAST_TERMS {
+            return msm(&self.pool, bases, scalars, control);
+        }
+        assert!(
+            bases.scalars_needed() <= scalars.len(),
+            "an MSM needs a scalar for each of its points"
+        );
+        let terms = BaseTerms { bases, scalars };
+        let progress = |done: u64, total: u64| control.progress(done, total);
+        proofkeep_ifma::msm::<G>(self.ifma, Some(&self.pool), bases.points(), &terms, &progress)
+            .ok_or(Stopped)
+    }
+}
+
+/// Bases with their scalars.
+struct BaseTerms<'a, C: Curve> {
+    bases: &'a BaseSet<C>,
+    scalars: &'a [ScalarBytes],
+}
+
+impl<C: Curve> Terms for BaseTerms<'_, C> {
+    fn len(&self) -> usize {
+        self.bases.len()
+    }
+
+    fn for_each(&self, range: Range<usize>, each: &mut dyn FnMut(u32, &[u8; 32])) {
+        for k in range {
+            each(self.bases.place(k) as u32, &self.scalars[self.bases.wire(k)]);
+        }
+    }
+}
+
+impl fmt::Debug for IfmaBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IfmaBackend")
+            .field("threads", &self.threads())
+            .finish()
+    }
+}
+
+impl Backend for IfmaBackend {
+    fn name(&self) -> &'static str {
+        "ifma"
+    }
+
+    fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    fn on_threads(&self, work: &mut (dyn FnMut() + Send)) {
+        self.pool.install(work);
+    }
+
+    fn interpolate(&self, domain: &Domain, values: &mut [Scalar]) {
+        self.pool.install(|| domain.interpolate(values));
+    }
+
+    fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]) {
+        self.pool.install(|| domain.evaluate(coefficients));
+    }
+
+    fn msm_g1(
+        &self,
+        bases: &BaseSet<G1>,
+        scalars: &[ScalarBytes],
+        control: &dyn Control,
+    ) -> Result<blst_p1, Stopped> {
+        self.msm::<G1, proofkeep_ifma::G1>(bases, scalars, control)
+    }
+
+    fn msm_g2(
+        &self,
+        bases: &BaseSet<G2>,
+        scalars: &[ScalarBytes],
+        control: &dyn Control,
+    ) -> Result<blst_p2, Stopped> {
+        self.msm::<G2, proofkeep_ifma::G2>(bases, scalars, control)
+    }
+}

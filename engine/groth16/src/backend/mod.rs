@@ -1,0 +1,55 @@
+//! The device-shaped seam: transforms and multi-scalar multiplications behind one small trait.
+
+mod blst;
+mod choice;
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+
+use ::blst::{blst_p1, blst_p2};
+use blstrs::Scalar;
+
+use crate::bases::BaseSet;
+use crate::control::{Control, Stopped};
+use crate::curve::{G1, G2};
+use crate::domain::Domain;
+use crate::field::ScalarBytes;
+
+pub use self::blst::BlstBackend;
+pub use choice::{BackendError, CpuBackend, SETTING};
+#[cfg(target_arch = "x86_64")]
+pub use ifma::IfmaBackend;
+
+/// What a device does for the prover. Everything else is done by the processor, on [`Backend::on_threads`].
+pub trait Backend: Sync {
+    /// What it computes with, in a word.
+    fn name(&self) -> &'static str;
+
+    /// How many threads of the processor the backend may use.
+    fn threads(&self) -> usize;
+
+    /// Runs `work` once, with rayon's parallel iterators on the backend's own threads.
+    fn on_threads(&self, work: &mut (dyn FnMut() + Send));
+
+    /// See [`Domain::interpolate`].
+    fn interpolate(&self, domain: &Domain, values: &mut [Scalar]);
+
+    /// See [`Domain::evaluate`].
+    fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]);
+
+    /// `Σ scalars[wire(k)]·point(k)` over G1. Scalars are canonical, little-endian, one for every wire that the bases
+    /// name. `control` is asked between slices of at most about a second.
+    fn msm_g1(
+        &self,
+        bases: &BaseSet<G1>,
+        scalars: &[ScalarBytes],
+        control: &dyn Control,
+    ) -> Result<blst_p1, Stopped>;
+
+    /// The same over G2.
+    fn msm_g2(
+        &self,
+        bases: &BaseSet<G2>,
+        scalars: &[ScalarBytes],
+        control: &dyn Control,
+    ) -> Result<blst_p2, Stopped>;
+}
