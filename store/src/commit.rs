@@ -12,6 +12,7 @@ pub(crate) mod fatal;
 mod group;
 mod lanes;
 mod reached;
+mod recording;
 mod shared;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub use group::{
     Group, MAX_COMMAND_BYTES, MAX_COMMAND_LOG, MAX_GROUP_BYTES, MAX_GROUP_COMMANDS, MAX_GROUP_LOG,
 };
 pub(crate) use reached::Reached;
+pub(crate) use recording::{Busy, Changes, Overflow, Recording};
 pub(crate) use shared::Shared;
 pub use shared::Stats;
 
@@ -218,7 +220,7 @@ impl Handle {
     }
 
     /// Deletes objects that nobody uploaded again for `older_than` and no record names, a few at a time under the
-    /// commit lock.
+    /// commit lock. While a dump of the store is made nothing is deleted.
     ///
     /// # Errors
     /// When an object can't be looked at or deleted, or a record can't be read.
@@ -227,6 +229,9 @@ impl Handle {
         let mut total = Swept::default();
         for slice in self.inner.objects.older(older_than)?.chunks(SLICE) {
             let swept = self.with_commit_lock(|view| {
+                if self.inner.shared.is_recording() {
+                    return Ok(Swept::default());
+                }
                 self.inner
                     .objects
                     .sweep::<SweepError>(slice, older_than, |digest| is_needed(view, digest))

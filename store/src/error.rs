@@ -34,6 +34,14 @@ pub enum OpenError {
         /// One of the things found.
         found: String,
     },
+    /// Something is in a directory that was to be filled.
+    #[error("{} is not empty ({found} is in it): expected a directory that is empty or not there yet; nothing was changed, choose another one", .path.display())]
+    NotNew {
+        /// The directory.
+        path: PathBuf,
+        /// One of the things found.
+        found: String,
+    },
     /// A file of ours says something that we never write.
     #[error("{} is damaged: expected {expected}, found {found}; restore it from a backup", .path.display())]
     BadFile {

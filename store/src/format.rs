@@ -6,12 +6,15 @@
 //! CURRENT      the name of the database in use, such as `store.1`
 //! REACHED      how far the journal had come, to find a log that lost its end
 //! CREATING     there only while the directory is being made
+//! RESTORING    the same while it is filled from a backup
 //! store.N/     a sled database
 //! objects/     ab/{sha256}: what is too large for a record
 //! quarantine/  what was found damaged
 //! tmp/         uploads that haven't ended
 //! ```
 //! Everything here goes through the C library's own calls, so that the power-cut recorder sees it.
+
+mod restoring;
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};
@@ -29,6 +32,9 @@ pub const FORMAT_VERSION: u64 = 1;
 /// sled's segment size in bytes. Fixed: with more than one segment of log between two syncs sled may reuse a segment
 /// whose replacement isn't on disk yet, so a segment has to be larger than the largest group.
 pub const SEGMENT_SIZE: u64 = 8 << 20;
+
+/// What a directory that is being made is marked with.
+const CREATING: &str = "CREATING";
 
 /// What `FORMAT` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,20 +132,12 @@ impl DataDir {
             sync_parent(path)?;
         }
         refuse_foreign(path, create)?;
-        let lock = take_lock(path)?;
-        let mut data = Self {
-            path: path.to_path_buf(),
-            format: Format {
-                schema: LATEST,
-                store: Uuid::nil(),
-            },
-            new: false,
-            lock,
-        };
+        let mut data = Self::locked(path, take_lock(path)?);
         match fs::read_to_string(data.file("FORMAT")) {
             Ok(text) => {
                 data.format = Format::parse(path, &data.file("FORMAT"), &text)?;
-                remove_if_there(&data.file("CREATING"))?;
+                remove_if_there(&data.file(CREATING))?;
+                remove_if_there(&data.file(restoring::MARK))?;
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => data.begin(create)?,
             Err(error) => return Err(OpenError::io("reading", &data.file("FORMAT"))(error)),
@@ -147,9 +145,21 @@ impl DataDir {
         Ok(data)
     }
 
-    /// Makes everything but the database and the two files that point to it.
+    fn locked(path: &Path, lock: File) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            format: Format {
+                schema: LATEST,
+                store: Uuid::nil(),
+            },
+            new: false,
+            lock,
+        }
+    }
+
+    /// Begins a directory that holds nothing yet, or goes on with one that was begun.
     fn begin(&mut self, create: bool) -> Result<(), OpenError> {
-        let unfinished = self.file("CREATING").exists();
+        let unfinished = self.file(CREATING).exists();
         if !unfinished && create {
             let others = fs::read_dir(&self.path).map_err(OpenError::io("reading", &self.path))?;
             for entry in others {
@@ -168,10 +178,6 @@ impl DataDir {
                 path: self.path.clone(),
             });
         }
-        self.new = true;
-        self.format.store = Uuid::new_v4();
-        write_synced(&self.file("CREATING"), "this directory is being made\n")?;
-        sync_dir(&self.path)?;
         if unfinished {
             // FORMAT is written before anything is stored, so what a cut-off creation left holds nothing.
             for number in self.stores()? {
@@ -180,6 +186,15 @@ impl DataDir {
             }
             remove_if_there(&self.file("CURRENT"))?;
         }
+        self.make(CREATING)
+    }
+
+    /// Makes everything but the database and the two files that point to it; the mark says that it isn't whole.
+    fn make(&mut self, mark: &str) -> Result<(), OpenError> {
+        self.new = true;
+        self.format.store = Uuid::new_v4();
+        write_synced(&self.file(mark), "this directory is being made\n")?;
+        sync_dir(&self.path)?;
         for name in ["objects", "quarantine", "tmp"] {
             make_dir(&self.file(name))?;
         }
@@ -205,7 +220,8 @@ impl DataDir {
         self.set_current(1)?;
         self.replace("FORMAT", &self.format.text())?;
         self.new = false;
-        remove_if_there(&self.file("CREATING"))?;
+        remove_if_there(&self.file(CREATING))?;
+        remove_if_there(&self.file(restoring::MARK))?;
         sync_dir(&self.path)
     }
 

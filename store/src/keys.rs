@@ -350,6 +350,13 @@ pub fn parse_needs(bytes: &[u8]) -> Option<(JobNumber, Digest)> {
     ))
 }
 
+/// Reads the object in a [`reference`] or [`circuit_reference`] key.
+#[must_use]
+pub fn parse_reference(bytes: &[u8]) -> Option<Digest> {
+    let rest = bytes.strip_prefix(&[Family::Reference as u8])?;
+    rest.first_chunk().copied().map(Digest)
+}
+
 /// The prefix of everybody who needs an object.
 #[must_use]
 pub fn references(object: Digest) -> Key {

@@ -3,9 +3,11 @@
 //! Nothing is answered, shown or handed to a worker before it is durable, and nothing outside this crate ever sees
 //! sled. The state machine decides and does no I/O; the commit thread writes and decides nothing; queries read.
 
+pub mod backup;
 pub mod clock;
 pub mod codec;
 pub mod commit;
+pub mod dump;
 mod error;
 pub mod event;
 pub mod format;

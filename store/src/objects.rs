@@ -128,6 +128,11 @@ impl Objects {
         self.paths.objects.join(&name[..2]).join(name)
     }
 
+    /// Where all of them lie.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.paths.objects
+    }
+
     /// Begins an upload.
     ///
     /// # Errors

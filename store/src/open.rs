@@ -131,6 +131,10 @@ impl Store {
         &self.data
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Starts the commit thread. Call it once.
     ///
     /// # Errors

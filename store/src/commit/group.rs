@@ -197,10 +197,11 @@ impl Writer {
                 StepError::Read(damaged) => CommitError::Unreadable(damaged.to_string()),
             })?;
         group.take(&step)?;
-        if !step.changes.is_empty()
-            && let Err(error) = database.apply(&step.changes)
-        {
-            fatal::stop_writing(&error, fatal::sled_disk_full(&error));
+        if !step.changes.is_empty() {
+            if let Err(error) = database.apply(&step.changes) {
+                fatal::stop_writing(&error, fatal::sled_disk_full(&error));
+            }
+            self.shared.record(&step.changes);
         }
         Ok(Committed {
             reply: step.reply,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 
+use super::recording::{Changes, Waiting};
 use super::{Reached, Weight, fatal};
 use crate::error::{OpenError, is_disk_full};
 use crate::format::DataDir;
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     /// of its sync, so that the read side sees only what is durable.
     database: RwLock<Option<Database>>,
     pub durable: watch::Sender<JournalNumber>,
+    /// There while a dump is made; see [`Recording`](super::recording::Recording).
+    pub(super) recording: Mutex<Option<Waiting>>,
     reached: Reached,
     data: Arc<DataDir>,
     options: Options,
@@ -85,6 +88,7 @@ impl Shared {
         Self {
             database: RwLock::new(Some(database)),
             durable: watch::Sender::new(journal),
+            recording: Mutex::new(None),
             reached,
             data,
             options,
@@ -138,6 +142,18 @@ impl Shared {
             .store(self.commands.load(Ordering::Relaxed), Ordering::Relaxed);
         RwLockWriteGuard::unlock_fair(lock);
         Ok(true)
+    }
+
+    /// Hands a command's changes to the dump that is being made, if there is one. The caller holds the lock.
+    pub(super) fn record(&self, changes: &Changes) {
+        if let Some(waiting) = self.recording.lock().as_mut() {
+            waiting.add(changes);
+        }
+    }
+
+    /// A dump is being made: no object may go.
+    pub fn is_recording(&self) -> bool {
+        self.recording.lock().is_some()
     }
 
     /// Says that everything up to this number is durable. The caller holds the lock, so that nobody reads anything newer
