@@ -7,7 +7,10 @@
 //! 5. It claims nothing new, lets work reach an edge within the grace period, closes the boot, and the process ends with
 //!    0. A second signal ends it at once.
 
+use std::fs::OpenOptions;
 use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +25,9 @@ use tracing_subscriber::EnvFilter;
 use crate::config::Config;
 use crate::http::{Server, Settings, url};
 use crate::options::Options;
+
+/// Where in the data directory the daemon notes its address, for commands that find the directory in use.
+pub(crate) const ADDRESS: &str = "run/address";
 
 /// Answers that have begun may take so long after the engine has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
@@ -112,6 +118,7 @@ async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
             source,
         })?;
     announce(&listener)?;
+    let address = url(listener.local_addr()?);
     let server = Server::new(Settings {
         allowed_hosts: config.allowed_hosts.clone(),
         max_upload: config.max_upload,
@@ -126,6 +133,9 @@ async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
     let engine_config = engine_config(config, options);
     let started = tokio::task::spawn_blocking(move || Engine::start_in(data, engine_config)).await;
     let engine = Arc::new(started.map_err(|_| DaemonError::Panicked)??);
+    if let Err(error) = note_address(&engine.data_dir().join(ADDRESS), &address) {
+        tracing::warn!(%error, "the address could not be noted in the data directory; commands need --server");
+    }
     server.serve(Arc::clone(&engine));
     tracing::info!(store = %engine.store().id(), data = %engine.data_dir().display(), "ready");
 
@@ -164,6 +174,18 @@ fn engine_config(config: Config, options: &Options) -> EngineConfig {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..EngineConfig::new(config.data_dir, options.kinds.clone())
     }
+}
+
+/// For commands that find the data directory in use.
+fn note_address(path: &Path, address: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    writeln!(file, "{address}")
 }
 
 /// Prints where the daemon listens, for people and for those who asked for port 0.

@@ -28,11 +28,18 @@ impl DataDir {
     /// Opens what is there; `instead` names the commands that ask a running daemon for the same.
     pub fn open(&self, instead: &str) -> Result<Store, CliError> {
         let path = self.path();
-        let options = Options {
-            create: false,
-            ..Options::default()
-        };
-        Store::open(&path, &options).map_err(|error| refused(error, &path, instead))
+        Store::open(&path, &options()).map_err(|error| refused(error, &path, instead))
+    }
+}
+
+/// Bytes of memory for a database that a command opens.
+pub const CACHE: u64 = 64 << 20;
+
+/// How a command opens a store.
+pub fn options() -> Options {
+    Options {
+        create: false,
+        cache_bytes: CACHE,
     }
 }
 

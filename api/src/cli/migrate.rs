@@ -5,7 +5,7 @@ use proofkeep_formats::count;
 use proofkeep_store::migrate::{MigrateError, Migrated, migrate};
 use serde_json::json;
 
-use super::data::{DataDir, refused};
+use super::data::{CACHE, DataDir, refused};
 use super::exit::{CliError, Exit};
 use super::out::Out;
 
@@ -67,9 +67,6 @@ pub fn compact(command: &Compact, out: &Out) -> Result<Exit, CliError> {
     });
     Ok(Exit::Done)
 }
-
-/// Bytes of memory for each of the two databases.
-const CACHE: u64 = 64 << 20;
 
 fn rewrite(data: &DataDir, instead: &str, code: &str) -> Result<Migrated, CliError> {
     let path = data.path();

@@ -1,12 +1,14 @@
 //! The command line: one file a command. Data goes to stdout, everything else to stderr.
 
 mod arguments;
+mod backup;
 mod cancel;
 mod circuit;
 pub(crate) mod data;
 mod demo;
 mod events;
 pub(crate) mod exit;
+mod export;
 pub(crate) mod files;
 mod fsck;
 pub(crate) mod groth16;
@@ -93,6 +95,14 @@ enum Command {
     Migrate(migrate::Migrate),
     /// Give back the space of what was deleted: the same data in a new database beside the old one
     Compact(migrate::Compact),
+    /// Copy a data directory as of one moment, also while a daemon uses it
+    Backup(backup::Backup),
+    /// Make a data directory of a backup
+    Restore(backup::Restore),
+    /// Write a data directory that no daemon uses into one file
+    Export(export::Export),
+    /// Make a data directory of such a file
+    Import(export::Import),
     /// Prove and verify in this process, without a daemon, in snarkjs's words and order
     #[command(subcommand)]
     Groth16(groth16::Groth16),
@@ -141,6 +151,10 @@ pub(crate) fn run(options: Options) -> ExitCode {
         Command::Fsck(command) => fsck::run(&command, &out),
         Command::Migrate(command) => migrate::run(&command, &out),
         Command::Compact(command) => migrate::compact(&command, &out),
+        Command::Backup(command) => backup::run(&command, &out),
+        Command::Restore(command) => backup::restore(&command, &out),
+        Command::Export(command) => export::export(&command, &out),
+        Command::Import(command) => export::import(&command, &out),
         Command::Groth16(command) => groth16::run(command, &out),
         Command::Wtns(command) => wtns::run(command, &out),
         Command::Zkey(command) => zkey::run(command, &out),

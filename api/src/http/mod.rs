@@ -7,6 +7,7 @@
 
 mod access;
 mod answer;
+mod backup;
 mod blobs;
 mod circuits;
 mod context;

@@ -6,7 +6,7 @@ use warp::http::Method;
 use super::answer::Outcome;
 use super::context::Context;
 use super::request::Request;
-use super::{blobs, circuits, events, jobs, partitions, percent, proofs, prove, status, verify};
+use super::{backup, blobs, circuits, events, jobs, partitions, percent, proofs, prove, status, verify};
 
 /// Answers one request.
 pub(super) type Handler = for<'a> fn(&'a Context, &'a mut Request) -> BoxFuture<'a, Outcome>;
@@ -41,6 +41,7 @@ const ROUTES: &[(&str, &[(&str, Handler)])] = routes! {
     "/v1/circuits/{}"                      { GET circuits::show, PUT circuits::put, DELETE circuits::delete }
     "/v1/circuits/{}/vk"                   { GET circuits::vk }
     "/v1/circuits/{}/prove"                { POST prove::prove }
+    "/v1/admin/backup"                     { POST backup::backup }
     "/v1/verify"                           { POST verify::verify }
     "/v1/jobs"                             { GET jobs::list, POST jobs::submit }
     "/v1/jobs/{}"                          { GET jobs::show }

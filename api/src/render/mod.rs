@@ -2,6 +2,7 @@
 //! RFC 3339 in UTC with milliseconds; durations are whole milliseconds. No secret of a witness ever stands in a record
 //! that is drawn here, checkpoints excepted, of which only the names are.
 
+pub(crate) mod backup;
 pub(crate) mod circuit;
 pub(crate) mod event;
 pub(crate) mod job;
