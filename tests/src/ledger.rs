@@ -226,6 +226,15 @@ impl Ledger {
         said
     }
 
+    /// What was written down so far, in a book of its own.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self {
+            book: Mutex::new(self.book().clone()),
+            prunes: self.prunes,
+        }
+    }
+
     /// What the store no longer knows of it, or says otherwise now. It reads whole jobs under the store's lock: for
     /// stores that no daemon uses.
     ///

@@ -5,7 +5,7 @@
 mod cli_support;
 
 use cli_support::Desk;
-use proofkeep_tests::harness::Daemon;
+use proofkeep_tests::harness::{Daemon, binary, run};
 use serde_json::Value;
 
 #[test]
@@ -22,7 +22,7 @@ fn history_and_fsck_tell_what_a_killed_daemon_left_and_a_running_one_has_the_dir
         .trim()
         .to_owned();
 
-    for command in ["history", "fsck", "migrate", "compact"] {
+    for command in ["history", "fsck", "migrate", "compact", "export out"] {
         let ran = desk.run(&format!("{command} --data-dir data")).expect(1);
         let pid = format!("pid {}", daemon.pid());
         assert!(
@@ -70,10 +70,18 @@ fn history_and_fsck_tell_what_a_killed_daemon_left_and_a_running_one_has_the_dir
 #[test]
 fn a_directory_that_holds_no_data_is_not_made_into_one() {
     let desk = Desk::new();
-    for command in ["history", "fsck", "migrate", "compact"] {
+    for command in [
+        "history",
+        "fsck",
+        "migrate",
+        "compact",
+        "export out",
+        "backup out",
+    ] {
         let ran = desk.run(&format!("{command} --data-dir nothing")).expect(1);
         assert!(ran.stderr.contains("nothing"), "{command}: {}", ran.stderr);
         assert!(!desk.path().join("nothing").exists(), "{command}");
+        assert!(!desk.path().join("out").exists(), "{command}");
     }
 }
 
@@ -168,4 +176,67 @@ fn compacting_keeps_the_history_to_the_letter_and_says_what_it_saved() {
         .collect();
     assert_eq!(stores, ["store.3"]);
     desk.run("fsck --data-dir data").expect(0);
+}
+
+#[test]
+fn what_was_backed_up_or_exported_is_all_there_again_under_another_id() {
+    let desk = Desk::new();
+    let daemon = Daemon::start(&desk.path().join("data"), &[]);
+    desk.take("multiplier", &["circuit.zkey", "circuit.wasm", "input.json"]);
+    desk.ask(&daemon, "circuit add m --zkey circuit.zkey --wasm circuit.wasm")
+        .expect(0);
+    desk.ask(&daemon, "submit m --input input.json --wait").expect(0);
+    assert!(daemon.terminate().success());
+    let history = |data: &str| {
+        desk.run(&format!("history --data-dir {data} --events --json"))
+            .expect(0)
+            .stdout
+    };
+    let id = |data: &str| {
+        let text = String::from_utf8(desk.read(&format!("{data}/FORMAT"))).unwrap();
+        text.lines()
+            .find(|line| line.starts_with("store "))
+            .unwrap()
+            .to_owned()
+    };
+    let before = history("data");
+    desk.run("backup --data-dir data saved").expect(0);
+    desk.run("export --data-dir data file").expect(0);
+    let mode = std::fs::metadata(desk.path().join("file")).unwrap().permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+    desk.run("restore saved --data-dir restored").expect(0);
+    desk.run("import file --data-dir imported").expect(0);
+    for data in ["restored", "imported"] {
+        desk.run(&format!("fsck --data-dir {data}")).expect(0);
+        assert_eq!(history(data), before, "{data}");
+        assert_ne!(id(data), id("data"), "{data}");
+        let daemon = Daemon::start(&desk.path().join(data), &[]);
+        desk.ask(&daemon, "prove m input.json").expect(0);
+        assert!(daemon.terminate().success());
+    }
+    assert_ne!(id("restored"), id("imported"));
+    // Through a pipe: the same without a file in between.
+    let mut shell = std::process::Command::new("sh");
+    let line = r#""$0" export --data-dir data - | "$0" import - --data-dir piped --json"#;
+    let piped = run(shell.current_dir(desk.path()).args(["-c", line]).arg(binary())).expect(0);
+    assert_eq!(piped.json()["missing"], serde_json::json!([]));
+    assert_eq!(history("piped"), before);
+
+    // What can't be is refused, and changes nothing.
+    for (line, code) in [
+        ("backup --data-dir data saved", "target-exists"),
+        ("export --data-dir data file", "target-exists"),
+        ("restore saved --data-dir data", "data-dir-not-empty"),
+        ("import file --data-dir data", "data-dir-not-empty"),
+        ("restore nothing --data-dir new", "no-backup"),
+        ("restore data --data-dir new", "no-backup"),
+        ("import saved/dump --data-dir new", "no-backup"),
+        ("import input.json --data-dir new", "backup-damaged"),
+        ("import nothing --data-dir new", "unreadable"),
+    ] {
+        let ran = desk.run(line).expect(1);
+        assert!(ran.stderr.contains(code), "{line}: {}", ran.stderr);
+        assert!(!desk.path().join("new").exists(), "{line}");
+    }
+    assert_eq!(history("data"), before);
 }
