@@ -1,0 +1,196 @@
+//! A million simulated steps, with crashes at any of them; see the crate.
+//!
+//! `PROOFKEEP_SIM_STEPS` is how many there are at least (never fewer than the floor), `PROOFKEEP_SIM_SEED` sets the seed,
+//! which is that of the commit without it; `PROOFKEEP_SIM_REPLAY` makes one run again, as a failing one says.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proofkeep_simulation::{Broken, Counts, Violation, run, run_on};
+use proofkeep_store::machine::Rules;
+use serde_json::json;
+
+/// Steps of all runs together, at least.
+const FLOOR: u64 = 1_000_000;
+/// Steps of one run.
+const RUN: u64 = 50_000;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// A number that changes with the commit.
+fn seed_of_commit() -> u64 {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let head = Command::new("git")
+        .args(["rev-parse", "HEAD"])
+        .current_dir(root)
+        .output();
+    let head = head.map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&head);
+    u64::from_str_radix(text.get(..12).unwrap_or("1"), 16).unwrap_or(1)
+}
+
+/// Everything that must have happened in a million steps, or they proved little.
+const SEEN: &[&str] = &[
+    "answers",
+    "boots",
+    "clock jumps",
+    "crashes",
+    "crashes between apply and sync",
+    "crashes during recovery",
+    "deaths by own fault",
+    "decided: evict",
+    "decided: expire",
+    "decided: fail",
+    "decided: give back",
+    "decided: import",
+    "decided: preempt",
+    "decided: prove",
+    "decided: prune",
+    "decided: resume a device",
+    "decided: stop",
+    "decided: synthesize",
+    "decided: verify",
+    "decided: wake",
+    "deaths of processes",
+    "failed starts",
+    "files lost",
+    "full checks",
+    "jobs acknowledged",
+    "jobs cancelled",
+    "jobs expired",
+    "jobs failed",
+    "jobs succeeded",
+    "kills from outside",
+    "parked",
+    "pieces reused",
+    "processes",
+    "proofs",
+    "refusals",
+    "stops",
+    "syncs",
+    "times of calm",
+];
+
+#[test]
+fn nothing_is_lost_and_every_job_ends_in_a_million_steps() {
+    let steps = number("PROOFKEEP_SIM_STEPS").unwrap_or(0).max(FLOOR);
+    let seed = number("PROOFKEEP_SIM_SEED").unwrap_or_else(seed_of_commit);
+    eprintln!("PROOFKEEP_SIM_STEPS={steps} PROOFKEEP_SIM_SEED={seed}");
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let counts = Mutex::new(Counts::default());
+    let failed: Mutex<Option<Box<Violation>>> = Mutex::new(None);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while done.load(Ordering::Relaxed) < steps && failed.lock().unwrap().is_none() {
+                    let seed = seed.wrapping_add(next.fetch_add(1, Ordering::Relaxed));
+                    match run(seed, RUN, Rules::ALL) {
+                        Ok(held) => {
+                            done.fetch_add(held.steps, Ordering::Relaxed);
+                            counts.lock().unwrap().merge(&held.counts);
+                        }
+                        Err(violation) => *failed.lock().unwrap() = Some(violation),
+                    }
+                }
+            });
+        }
+    });
+    if let Some(violation) = failed.into_inner().unwrap() {
+        panic!("{violation}");
+    }
+    let (counts, runs, done) = (counts.into_inner().unwrap(), next.into_inner(), done.into_inner());
+    report(seed, runs, done, &counts);
+    let missed: Vec<&str> = SEEN
+        .iter()
+        .copied()
+        .filter(|what| counts.get(what) == 0)
+        .collect();
+    assert!(missed.is_empty(), "in {done} steps there were none of {missed:?}");
+}
+
+/// Prints the report, and writes it where it is asked for, in the form of the other crash tests.
+fn report(seed: u64, runs: u64, steps: u64, counts: &Counts) {
+    let mut fields: BTreeMap<&str, u64> = counts.0.clone();
+    fields.extend([("runs", runs), ("steps", steps)]);
+    let report = json!({"name": "simulation", "seed": seed, "counts": fields, "lost": 0, "failed": 0});
+    eprintln!("REPORT simulation {report}");
+    if let Ok(directory) = std::env::var("PROOFKEEP_REPORT_DIR") {
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(Path::new(&directory).join("simulation.json"), report.to_string()).unwrap();
+    }
+}
+
+/// One seed is one run, byte for byte.
+#[test]
+fn one_seed_is_one_run() {
+    let seed = number("PROOFKEEP_SIM_SEED").unwrap_or_else(seed_of_commit);
+    let first = run(seed, 8_000, Rules::ALL).unwrap_or_else(|violation| panic!("{violation}"));
+    let again = run(seed, 8_000, Rules::ALL).unwrap_or_else(|violation| panic!("{violation}"));
+    assert_eq!(first, again, "seed {seed}");
+    let other =
+        run(seed.wrapping_add(1), 8_000, Rules::ALL).unwrap_or_else(|violation| panic!("{violation}"));
+    assert_ne!(
+        first.fingerprint, other.fingerprint,
+        "the seed makes no difference"
+    );
+}
+
+/// The run that a failing one named.
+#[test]
+fn replay() {
+    let Some(seed) = number("PROOFKEEP_SIM_REPLAY") else {
+        return;
+    };
+    let steps = number("PROOFKEEP_SIM_STEPS").unwrap_or(RUN);
+    match run(seed, steps, Rules::ALL) {
+        Ok(held) => eprintln!("seed {seed} held for {} steps: {:?}", held.steps, held.counts),
+        Err(violation) => panic!("{violation}"),
+    }
+}
+
+/// A machine that forgets one of its rules, or a broken disk, is noticed within this many steps.
+const NOTICED: u64 = 200_000;
+
+/// The first fault that runs find, always the same runs.
+fn noticed(rules: Rules, disk: Broken) -> Option<Box<Violation>> {
+    (0..NOTICED / 20_000).find_map(|seed| run_on(seed, 20_000, rules, disk).err())
+}
+
+#[test]
+fn each_forgotten_rule_is_noticed() {
+    let mut missed = Vec::new();
+    for rule in Rules::NAMES {
+        match noticed(Rules::without(rule).unwrap(), Broken::Not) {
+            Some(found) => {
+                eprintln!(
+                    "without {rule}: step {} of seed {}: {}",
+                    found.step, found.seed, found.wrong
+                )
+            }
+            None => missed.push(rule),
+        }
+    }
+    assert!(
+        missed.is_empty(),
+        "machines without these rules are not noticed: {missed:?}"
+    );
+}
+
+#[test]
+fn a_broken_disk_is_noticed() {
+    for disk in [Broken::IgnoresSyncs, Broken::TearsCommands] {
+        let found = noticed(Rules::ALL, disk).unwrap_or_else(|| panic!("{disk:?} is not noticed"));
+        eprintln!(
+            "{disk:?}: step {} of seed {}: {}",
+            found.step, found.seed, found.wrong
+        );
+    }
+}
