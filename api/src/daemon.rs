@@ -165,6 +165,7 @@ fn engine_config(config: Config, options: &Options) -> EngineConfig {
     EngineConfig {
         devices: config.cpu_devices.into_iter().enumerate().map(device).collect(),
         rules: options.rules,
+        store: options.store,
         budget: Some(config.memory),
         max_jobs: Some(config.max_jobs),
         checkpoint_after: config.checkpoint_after,

@@ -2,6 +2,7 @@
 
 use proofkeep_engine::kinds::Kinds;
 use proofkeep_engine::kinds::groth16::Groth16;
+use proofkeep_store::Options as StoreOptions;
 use proofkeep_store::machine::Rules;
 
 /// The parts that differ between the released binary and a test's.
@@ -11,6 +12,8 @@ pub struct Options {
     pub kinds: Kinds,
     /// The rules that the state machine keeps.
     pub rules: Rules,
+    /// How a daemon opens its store.
+    pub store: StoreOptions,
     /// Something differs from a release; `/v1/status` says so.
     pub test_build: bool,
 }
@@ -21,6 +24,7 @@ impl Default for Options {
         Self {
             kinds: Kinds::none().with(Groth16::new()),
             rules: Rules::ALL,
+            store: StoreOptions::default(),
             test_build: false,
         }
     }

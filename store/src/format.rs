@@ -36,6 +36,9 @@ pub const SEGMENT_SIZE: u64 = 8 << 20;
 /// What a directory that is being made is marked with.
 const CREATING: &str = "CREATING";
 
+/// What sled takes by itself.
+const SLEDS_SEGMENT_SIZE: u64 = 512 << 10;
+
 /// What `FORMAT` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
@@ -105,6 +108,7 @@ pub struct DataDir {
     format: Format,
     /// `FORMAT` isn't written yet.
     new: bool,
+    segment_size: u64,
     /// Holds the lock.
     lock: File,
 }
@@ -153,6 +157,7 @@ impl DataDir {
                 store: Uuid::nil(),
             },
             new: false,
+            segment_size: SEGMENT_SIZE,
             lock,
         }
     }
@@ -281,6 +286,17 @@ impl DataDir {
         }
         found.sort_unstable();
         Ok(found)
+    }
+
+    /// What a database in here is opened with.
+    pub(crate) fn segment_size(&self) -> u64 {
+        self.segment_size
+    }
+
+    /// From here on as sled would without being told; see
+    /// [`Options::log_fits_segment`](crate::Options::log_fits_segment).
+    pub(crate) fn use_small_segments(&mut self) {
+        self.segment_size = SLEDS_SEGMENT_SIZE;
     }
 
     /// What `FORMAT` says.

@@ -52,6 +52,15 @@ pub fn test_binary() -> PathBuf {
     beside_the_test("proofkeep-test")
 }
 
+/// What looks at directories that a crash left (`tests/src/bin/proofkeep-judge.rs`).
+///
+/// # Panics
+/// When it isn't there.
+#[must_use]
+pub fn judge_binary() -> PathBuf {
+    beside_the_test("proofkeep-judge")
+}
+
 fn beside_the_test(name: &str) -> PathBuf {
     // target/release/deps/some_test-0123 → target/release/name
     let test =

@@ -55,10 +55,26 @@ pub enum Said {
     Asked(Uuid),
     /// A cancel was taken.
     Cancel(Uuid),
+    /// A retry was taken.
+    Retried {
+        /// The job.
+        id: Uuid,
+        /// The life that it is in now, from 1.
+        generation: u64,
+    },
+    /// A job was taken under an idempotency key.
+    Key {
+        /// The job.
+        id: Uuid,
+        /// The key.
+        key: String,
+    },
     /// It was shown as ended.
     Ended {
         /// The job.
         id: Uuid,
+        /// Which of its lives, from 1.
+        generation: u64,
         /// `succeeded`, `failed` or `cancelled`.
         state: String,
     },
@@ -81,7 +97,11 @@ struct JobBook {
     innocent: bool,
     asked: bool,
     cancelled: bool,
-    ended: Option<String>,
+    key: Option<String>,
+    /// By generation.
+    ended: BTreeMap<u64, String>,
+    /// The newest that was told.
+    generation: u64,
     proofs: BTreeMap<u32, (String, u64)>,
 }
 
@@ -149,7 +169,22 @@ impl Ledger {
             }
             Said::Asked(id) => book.jobs.entry(id).or_default().asked = true,
             Said::Cancel(id) => book.jobs.entry(id).or_default().cancelled = true,
-            Said::Ended { id, state } => book.jobs.entry(id).or_default().ended = Some(state),
+            Said::Retried { id, generation } => {
+                let job = book.jobs.entry(id).or_default();
+                job.generation = job.generation.max(generation);
+            }
+            Said::Key { id, key } => {
+                book.jobs.entry(id).or_default().key = Some(key);
+            }
+            Said::Ended {
+                id,
+                generation,
+                state,
+            } => {
+                let job = book.jobs.entry(id).or_default();
+                job.generation = job.generation.max(generation);
+                job.ended.insert(generation, state);
+            }
             Said::Proof {
                 id,
                 partition,
@@ -185,6 +220,7 @@ impl Ledger {
         if let Some(state @ ("succeeded" | "failed" | "cancelled")) = job["state"].as_str() {
             said.push(Said::Ended {
                 id,
+                generation: job["generation"].as_u64().unwrap_or_default(),
                 state: state.to_owned(),
             });
         }
@@ -290,8 +326,32 @@ fn job_losses(view: &dyn View, number: JobNumber, told: &JobBook) -> Result<Vec<
     if told.cancelled && told.innocent && !is_cancelled(&job) {
         say(format!("its cancel was taken, now it is {}", state.name()));
     }
-    if let Some(ended) = told.ended.as_ref().filter(|ended| *ended != state.name()) {
-        say(format!("it was shown as {ended}, now it is {}", state.name()));
+    // That the key leads to the job again is fsck's to see.
+    if told.key.is_some() && told.key != job.idempotency_key {
+        say(format!(
+            "it was taken under the key {:?}, now it has {:?}",
+            told.key, job.idempotency_key
+        ));
+    }
+    let generation = u64::from(job.generation);
+    if generation < told.generation {
+        say(format!(
+            "it was in its life {}, now it is in {generation}",
+            told.generation
+        ));
+    }
+    let lives = query::generations(view, number, usize::MAX)?;
+    for (life, ended) in &told.ended {
+        let found = match lives.iter().find(|found| u64::from(found.number) == *life) {
+            _ if *life == generation => Some(state.name()),
+            Some(found) => found.ended.map(JobState::name),
+            None => None,
+        };
+        if found != Some(ended) {
+            say(format!(
+                "its life {life} was shown as {ended}, now it is {found:?}"
+            ));
+        }
     }
     let failed = matches!(state, JobState::Failed | JobState::Stopping(StopTarget::Failed));
     let stopped = matches!(

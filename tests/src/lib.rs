@@ -3,6 +3,7 @@
 pub mod crash_report;
 pub mod fixtures;
 pub mod harness;
+pub mod judge;
 pub mod kill;
 pub mod ledger;
 pub mod machine;

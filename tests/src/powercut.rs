@@ -21,7 +21,7 @@
 //! let mut disk = Disk::empty();
 //! for cut in recording.cuts(200, 1) {
 //!     disk.advance(&recording, cut)?;
-//!     disk.image(&recording, Model::Strict, image)?;
+//!     disk.image(&recording, Model::STRICT, image)?;
 //!     for promised in recording.acknowledged(cut) {
 //!         // Start the program on the image: it must still hold what it promised.
 //!     }
@@ -40,31 +40,13 @@ use rand_chacha::ChaCha8Rng;
 mod disk;
 mod image;
 mod log;
+mod model;
 #[cfg(test)]
 mod tests;
 
 pub use disk::Disk;
 pub use log::{Change, Entry, Place};
-
-/// What the disk had done of the unsynced changes when the power went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Model {
-    /// Nothing.
-    Strict,
-    /// Any of the written sectors of 512 bytes (writes torn, newer before older), any size that a
-    /// file had on the way, and some names: in half of the images in their order, as a journal
-    /// keeps it, in the others any. The seed and the cut give the same image each time.
-    Reordered {
-        /// The seed.
-        seed: u64,
-    },
-    /// All bytes, no name: files made or renamed are not there yet, removed ones still are.
-    NamesLost,
-    /// All names, no bytes: a file renamed into place without a sync is empty.
-    NamesFirst,
-    /// Everything, as after `kill -9`.
-    Kept,
-}
+pub use model::{Bytes, Model, Names};
 
 /// A recorded run, or several of them one after the other on the same directory.
 #[derive(Debug, Clone)]
@@ -188,7 +170,7 @@ impl Disk {
     pub fn agrees_with(&self, recording: &Recording, dir: &Path) -> io::Result<()> {
         let scratch = tempfile::tempdir()?;
         let image = scratch.path().join("image");
-        self.image(recording, Model::Kept, &image)?;
+        self.image(recording, Model::KEPT, &image)?;
         same(&image, dir)
     }
 }

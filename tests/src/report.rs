@@ -7,7 +7,8 @@
 //! {"name":"power-cuts","seed":7,"counts":{"images":200},"lost":0,"failed":0}
 //! ```
 //! `counts` says how much was tried, each number by its name. `lost` is how many answers that callers had were gone,
-//! `failed` how many trials ended badly in any other way. A test that fails writes none: a missing file is a failure.
+//! `failed` how many trials ended badly in any other way. A test that fails writes none, or one with such numbers: a
+//! missing file is a failure.
 //!
 //! ```
 //! use proofkeep_tests::report::Report;

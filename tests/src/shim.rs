@@ -143,6 +143,8 @@ pub struct Record {
     pub role: Option<Role>,
     /// A path whose writes are acknowledgements.
     pub ack_file: Option<PathBuf>,
+    /// `fdatasync` does nothing and says that it has.
+    pub lying: bool,
 }
 
 /// The libraries that a command runs under.
@@ -208,6 +210,7 @@ impl Shims {
             command.env("PROOFKEEP_RECORD_LOG", &record.log);
             set(command, "PROOFKEEP_RECORD_ROLE", record.role.map(Role::word));
             set(command, "PROOFKEEP_RECORD_ACK", record.ack_file.as_ref());
+            set(command, "PROOFKEEP_RECORD_LYING", record.lying.then_some("1"));
         }
         command.env("LD_PRELOAD", preload);
         Ok(())

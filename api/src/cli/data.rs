@@ -40,6 +40,7 @@ pub fn options() -> Options {
     Options {
         create: false,
         cache_bytes: CACHE,
+        ..Options::default()
     }
 }
 

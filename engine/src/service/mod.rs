@@ -45,6 +45,8 @@ pub struct EngineConfig {
     pub kinds: Kinds,
     /// The rules of the state machine; all of them, outside of tests.
     pub rules: Rules,
+    /// How the store is opened.
+    pub store: Options,
     /// Devices with their slots.
     pub devices: Vec<DeviceConfig>,
     /// Bytes of memory for proving; `None`: four fifths of what the machine and its control groups allow.
@@ -75,6 +77,7 @@ impl EngineConfig {
             data_dir: data_dir.into(),
             kinds,
             rules: Rules::ALL,
+            store: Options::default(),
             devices: vec![DeviceConfig {
                 name: "cpu:0".to_owned(),
                 slots: 2,
@@ -192,7 +195,7 @@ impl Engine {
         if config.devices.is_empty() {
             return Err(StartError::NoDevice);
         }
-        let store = Store::open_locked(data, &Options::default())?;
+        let store = Store::open_locked(data, &config.store)?;
         let data_dir = store.data().path().to_path_buf();
         recover::kill_leftovers(&data_dir)?;
         let clock = Clock::start();

@@ -162,7 +162,7 @@ impl Writer {
 
     fn decide_all(&self, database: &Database) -> Group<Answer> {
         let mut group = Group::default();
-        while group.has_room() {
+        while group.has_room() || !self.shared.bounds_groups() {
             let Some(Request { command, answer }) = self.lanes.pop() else {
                 break;
             };

@@ -105,6 +105,11 @@ impl Shared {
         }
     }
 
+    /// Groups end before sled may have written a segment of log.
+    pub(super) fn bounds_groups(&self) -> bool {
+        self.options.log_fits_segment
+    }
+
     pub(super) fn lock(&self) -> Exclusive<'_> {
         Exclusive(self.database.write())
     }

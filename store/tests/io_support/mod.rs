@@ -18,6 +18,7 @@ pub fn open(path: &Path) -> Store {
         &Options {
             create: true,
             cache_bytes: 16 << 20,
+            ..Options::default()
         },
     )
     .expect("the store opens")

@@ -24,6 +24,7 @@ impl Real {
         let options = Options {
             create: true,
             cache_bytes: 16 << 20,
+            ..Options::default()
         };
         let store = Store::open(self.data.path(), &options).unwrap();
         for object in ["public", "vk", "matrices", "zkey"] {

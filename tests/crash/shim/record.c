@@ -4,6 +4,8 @@
  *   PROOFKEEP_RECORD_DIR   the directory, which must be there; without it the library does nothing
  *   PROOFKEEP_RECORD_LOG   the log, outside the directory; processes append to it together
  *   PROOFKEEP_RECORD_ROLE  daemon or worker
+ *   PROOFKEEP_RECORD_LYING 1: the disk says that it has synced and hasn't: fdatasync answers 0, does
+ *                          nothing, and is not recorded
  *   PROOFKEEP_RECORD_ACK   a path outside the directory: what is written to it is logged as an
  *                          acknowledgement (a parent process appends its own: powercut::acknowledge)
  *
@@ -15,7 +17,7 @@
 #include "log.h"
 
 static char directory[PATH_MAX], ack_path[PATH_MAX];
-static int on;
+static int on, lying;
 static int64_t syncs;
 
 static uint64_t inode_of_fd(int fd) {
@@ -63,6 +65,7 @@ __attribute__((constructor)) static void start(void) {
     const char *ack = getenv("PROOFKEEP_RECORD_ACK");
     if (ack && *ack && !shim_at_path(AT_FDCWD, ack, ack_path))
         shim_die("no such place", ack);
+    lying = shim_number("PROOFKEEP_RECORD_LYING", 0) == 1;
     on = 1;
     enter();
     append(&(struct record){.op = START, .inode = inode_at(AT_FDCWD, directory)});
@@ -157,6 +160,23 @@ ssize_t pwritev64(int fd, const struct iovec *parts, int n, off64_t offset) {
 
 ssize_t pwritev(int fd, const struct iovec *parts, int n, off_t offset) {
     return pwritev64(fd, parts, n, offset);
+}
+
+/* Writes through a mapping go by unseen, so that there may be none. */
+void *mmap64(void *at, size_t length, int protection, int flags, int fd, off64_t offset) {
+    NEXT(void *, "mmap64", void *, size_t, int, int, int, off64_t);
+    int saved = errno;
+    if (fd >= 0 && (protection & PROT_WRITE) && (flags & MAP_TYPE) != MAP_PRIVATE && fd_under(fd)) {
+        enter();
+        append(&(struct record){.op = UNKNOWN, .name = "a mapping that can be written to"});
+        leave();
+    }
+    errno = saved;
+    return next(at, length, protection, flags, fd, offset);
+}
+
+void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
+    return mmap64(at, length, protection, flags, fd, offset);
 }
 
 /* Copies inside the kernel are refused, so that callers write instead. */
@@ -254,6 +274,8 @@ int fsync(int fd) {
 
 int fdatasync(int fd) {
     NEXT(int, "fdatasync", int);
+    if (lying && fd_under(fd))
+        return 0;
     return synced(fd, 1, next);
 }
 

@@ -71,6 +71,15 @@ static long do_range(int fd, char *arguments) {
     return sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
+/* Writes through a mapping. */
+static long do_map(int fd, char *arguments) {
+    char *mapped = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
+        return -1;
+    *mapped = *arguments;
+    return munmap(mapped, 1);
+}
+
 /* A file without a name that then gets one. */
 static long do_unnamed(int fd, char *arguments) {
     char link[64], *name = word(&arguments);
@@ -110,6 +119,8 @@ static long run(const char *command, char *rest) {
         return at_file(name, O_RDONLY, do_fdatasync, rest);
     if (IS("range"))
         return at_file(name, O_RDWR, do_range, rest);
+    if (IS("map"))
+        return at_file(name, O_RDWR, do_map, rest);
     if (IS("rename"))
         return rename(name, rest);
     if (IS("link"))

@@ -46,7 +46,12 @@ impl Daemon {
         }
     }
 
-    pub(super) fn ready(mut self) -> Self {
+    /// Waits until it is ready.
+    ///
+    /// # Panics
+    /// When it ends instead, with what it wrote on stderr.
+    #[must_use]
+    pub fn ready(mut self) -> Self {
         until("the daemon is ready", || {
             if let Ok(Some(status)) = self.child.try_wait() {
                 panic!("the daemon ended while it started ({status}):\n{}", self.stderr());

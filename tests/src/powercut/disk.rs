@@ -43,6 +43,15 @@ pub(super) enum Naming {
     },
 }
 
+impl Naming {
+    /// The directory whose sync makes it durable; a rename belongs to the one that it moves into.
+    pub(super) fn home(&self) -> Node {
+        match self {
+            Self::Set { dir, .. } | Self::Remove { dir, .. } | Self::Move { to: (dir, _), .. } => *dir,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct PendingNaming {
     at: usize,
@@ -52,9 +61,9 @@ pub(super) struct PendingNaming {
 
 /// The names in each directory.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Names(pub(super) HashMap<Node, BTreeMap<String, Node>>);
+pub(super) struct NameTable(pub(super) HashMap<Node, BTreeMap<String, Node>>);
 
-impl Names {
+impl NameTable {
     pub(super) fn apply(&mut self, naming: &Naming) {
         match naming {
             Naming::Set { dir, name, node } => {
@@ -85,7 +94,7 @@ pub struct Disk {
     /// `None` for a directory.
     pub(super) nodes: Vec<Option<File>>,
     inodes: HashMap<u64, Node>,
-    pub(super) names: Names,
+    pub(super) names: NameTable,
     /// In order; the first is never durable, since durable ones at the front go into `names`.
     pub(super) namings: Vec<PendingNaming>,
     syncs: HashMap<(u32, i64), usize>,
@@ -106,7 +115,7 @@ impl Disk {
             done: 0,
             nodes: vec![None],
             inodes: HashMap::new(),
-            names: Names::default(),
+            names: NameTable::default(),
             namings: Vec::new(),
             syncs: HashMap::new(),
             last_path: HashMap::new(),
@@ -267,14 +276,10 @@ impl Disk {
         }
     }
 
-    /// Makes the names of a directory durable. A rename belongs to the directory it moves into.
+    /// Makes the names of a directory durable.
     pub(super) fn sync_names(&mut self, dir: Node, begun: usize) {
         for pending in &mut self.namings {
-            let home = match &pending.naming {
-                Naming::Set { dir, .. } | Naming::Remove { dir, .. } => *dir,
-                Naming::Move { to: (dir, _), .. } => *dir,
-            };
-            pending.durable |= home == dir && pending.at < begun;
+            pending.durable |= pending.naming.home() == dir && pending.at < begun;
         }
         let settled = self.namings.iter().take_while(|p| p.durable).count();
         for pending in self.namings.drain(..settled) {

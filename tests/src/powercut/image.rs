@@ -1,6 +1,6 @@
 //! What a cut can leave of a [`Disk`]: contents of files and names, chosen by a model.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::disk::{Disk, File, Names, Node, ROOT};
+use super::disk::{Disk, File, NameTable, Node, ROOT};
 use super::log::Change;
-use super::{Model, Recording};
+use super::{Bytes, Model, Names, Recording};
 
 /// The unit that a disk writes whole.
 const SECTOR: usize = 512;
@@ -44,16 +44,13 @@ pub(super) fn apply(recording: &Recording, at: usize, bytes: &mut Vec<u8>, keep:
 
 /// Writes the image of a cut into a directory, which must not be there yet.
 pub(super) fn write(disk: &Disk, recording: &Recording, model: Model, out: &Path) -> io::Result<()> {
-    let mut rng = ChaCha8Rng::seed_from_u64(match model {
-        Model::Reordered { seed } => seed ^ (disk.done as u64).rotate_left(32),
-        _ => 0,
-    });
-    let names = names(disk, model, &mut rng);
+    let mut rng = ChaCha8Rng::seed_from_u64(model.seed ^ (disk.done as u64).rotate_left(32));
+    let names = names(disk, model.names, &mut rng);
     let mut contents = HashMap::new();
     // In the order of the nodes, so that a seed gives the same image each time.
     for (node, file) in disk.nodes.iter().enumerate() {
         if let Some(file) = file {
-            contents.insert(node, content(file, recording, model, &mut rng));
+            contents.insert(node, content(file, recording, model.bytes, &mut rng));
         }
     }
     let mut image = Image {
@@ -64,20 +61,32 @@ pub(super) fn write(disk: &Disk, recording: &Recording, model: Model, out: &Path
     image.directory(ROOT, out)
 }
 
-fn names(disk: &Disk, model: Model, rng: &mut ChaCha8Rng) -> Names {
+fn names(disk: &Disk, model: Names, rng: &mut ChaCha8Rng) -> NameTable {
     let mut names = disk.names.clone();
     let count = disk.namings.len();
-    // File systems with a journal keep the order of names; others need not.
-    let (journal, reach) = match model {
-        Model::Reordered { .. } => (rng.gen_bool(0.5), rng.gen_range(0..=count)),
-        _ => (true, 0),
-    };
+    let reach = rng.gen_range(0..=count);
+    // How many of its pending changes a directory still takes.
+    let mut left = HashMap::new();
+    if model == Names::InOrderOfEach {
+        let mut pending: BTreeMap<Node, usize> = BTreeMap::new();
+        for change in &disk.namings {
+            *pending.entry(change.naming.home()).or_default() += 1;
+        }
+        left.extend(
+            pending
+                .into_iter()
+                .map(|(node, count)| (node, rng.gen_range(0..=count))),
+        );
+    }
     for (i, pending) in disk.namings.iter().enumerate() {
         let arrives = match model {
-            Model::Strict | Model::NamesLost => false,
-            Model::NamesFirst | Model::Kept => true,
-            Model::Reordered { .. } if journal => i < reach,
-            Model::Reordered { .. } => rng.gen_bool(0.5),
+            Names::Synced => false,
+            Names::All => true,
+            Names::InOrder => i < reach,
+            Names::InOrderOfEach => left
+                .get_mut(&pending.naming.home())
+                .is_some_and(|left| std::mem::replace(left, left.saturating_sub(1)) > 0),
+            Names::Any => rng.gen_bool(0.5),
         };
         if pending.durable || arrives {
             names.apply(&pending.naming);
@@ -86,16 +95,16 @@ fn names(disk: &Disk, model: Model, rng: &mut ChaCha8Rng) -> Names {
     names
 }
 
-fn content(file: &File, recording: &Recording, model: Model, rng: &mut ChaCha8Rng) -> Vec<u8> {
+fn content(file: &File, recording: &Recording, model: Bytes, rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut bytes = file.durable.clone();
     match model {
-        Model::Strict | Model::NamesFirst => {}
-        Model::NamesLost | Model::Kept => {
+        Bytes::Synced => {}
+        Bytes::All => {
             for &at in &file.pending {
                 apply(recording, at, &mut bytes, &mut || true);
             }
         }
-        Model::Reordered { .. } => reordered(file, recording, &mut bytes, rng),
+        Bytes::Sectors => reordered(file, recording, &mut bytes, rng),
     }
     bytes
 }
@@ -127,7 +136,7 @@ fn reordered(file: &File, recording: &Recording, bytes: &mut Vec<u8>, rng: &mut 
 }
 
 struct Image {
-    names: Names,
+    names: NameTable,
     contents: HashMap<Node, Vec<u8>>,
     written: HashMap<Node, PathBuf>,
 }

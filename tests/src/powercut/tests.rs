@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Change, Disk, Model, Recording};
+use super::{Change, Disk, Model, Names, Recording};
 use crate::shim::{self, Record, Shims};
 
 mod libraries;
@@ -35,6 +35,7 @@ impl Bench {
             log: self.path("log"),
             role: None,
             ack_file: Some(self.path("ack")),
+            lying: false,
         };
         Shims {
             record: Some(record),
@@ -145,7 +146,7 @@ fn only_synced_bytes_under_synced_names_are_promised() {
          fdatasync a",
     );
     let end = recording.entries().len();
-    let strict = |cut| bench.image(&recording, cut, Model::Strict);
+    let strict = |cut| bench.image(&recording, cut, Model::STRICT);
     assert_eq!(strict(0), tree(&[]));
     // The bytes are synced, the name is not.
     assert_eq!(strict(after(&recording, 0, sync_end)), tree(&[]));
@@ -155,7 +156,7 @@ fn only_synced_bytes_under_synced_names_are_promised() {
     assert_eq!(strict(end - 1), tree(&[("a", "hello")]));
     assert_eq!(strict(end), tree(&[("a", "hello, world")]));
     assert_eq!(
-        bench.image(&recording, end, Model::Kept),
+        bench.image(&recording, end, Model::KEPT),
         tree(&[("a", "hello, world"), ("b", "")])
     );
     // The acknowledgement stands before the sync that it should have waited for.
@@ -177,10 +178,10 @@ fn a_rename_without_syncs_can_lose_either_side() {
     );
     let end = recording.entries().len();
     let image = |model| bench.image(&recording, end, model);
-    assert_eq!(image(Model::Strict), tree(&[("current", "old")]));
-    assert_eq!(image(Model::NamesLost), tree(&[("current", "old")]));
-    assert_eq!(image(Model::NamesFirst), tree(&[("current", "")]));
-    assert_eq!(image(Model::Kept), tree(&[("current", "new")]));
+    assert_eq!(image(Model::STRICT), tree(&[("current", "old")]));
+    assert_eq!(image(Model::NAMES_LOST), tree(&[("current", "old")]));
+    assert_eq!(image(Model::NAMES_FIRST), tree(&[("current", "")]));
+    assert_eq!(image(Model::KEPT), tree(&[("current", "new")]));
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn directories_links_and_removals_wait_for_their_own_directory() {
          mkdir gone
          rmdir gone",
     );
-    let strict = |n| bench.image(&recording, after(&recording, n, sync_end), Model::Strict);
+    let strict = |n| bench.image(&recording, after(&recording, n, sync_end), Model::STRICT);
     assert_eq!(strict(1), tree(&[]), "the directory's own name is its parent's");
     assert_eq!(strict(2), tree(&[("sub/", ""), ("sub/a", "text")]));
     assert_eq!(
@@ -212,7 +213,7 @@ fn directories_links_and_removals_wait_for_their_own_directory() {
     assert_eq!(strict(4), tree(&[("moved", "text"), ("sub/", "")]));
     let before_sub = after(&recording, 4, sync_end) - 1;
     assert_eq!(
-        bench.image(&recording, before_sub, Model::Kept),
+        bench.image(&recording, before_sub, Model::KEPT),
         tree(&[("moved", "text"), ("sub/", "")])
     );
 }
@@ -240,8 +241,8 @@ fn every_call_that_changes_a_file_is_seen() {
     );
     let end = recording.entries().len();
     let all = tree(&[("a", "onetwo\0\0\0"), ("c", "again"), ("d", "textual")]);
-    assert_eq!(bench.image(&recording, end, Model::Kept), all);
-    assert_eq!(bench.image(&recording, end, Model::Strict), tree(&[]));
+    assert_eq!(bench.image(&recording, end, Model::KEPT), all);
+    assert_eq!(bench.image(&recording, end, Model::STRICT), tree(&[]));
 }
 
 #[test]
@@ -259,7 +260,7 @@ fn reordered_images_tear_writes_and_lose_sizes() {
     let end = recording.entries().len();
     let (mut torn, mut old, mut short, mut long) = (0, 0, 0, 0);
     for seed in 0..100 {
-        let image = bench.image(&recording, end, Model::Reordered { seed });
+        let image = bench.image(&recording, end, Model::reordered(seed));
         let text = &image["a"];
         assert!(
             text.len() >= 4096
@@ -280,7 +281,7 @@ fn reordered_images_tear_writes_and_lose_sizes() {
         long += usize::from(text.len() == 8192);
         assert_eq!(
             image,
-            bench.image(&recording, end, Model::Reordered { seed }),
+            bench.image(&recording, end, Model::reordered(seed)),
             "a seed repeats"
         );
     }
@@ -291,9 +292,72 @@ fn reordered_images_tear_writes_and_lose_sizes() {
     // What is synced never moves.
     let named = after(&recording, 1, sync_end);
     for seed in 0..20 {
-        let image = bench.image(&recording, named, Model::Reordered { seed });
+        let image = bench.image(&recording, named, Model::reordered(seed));
         assert_eq!(image, tree(&[("a", &"0".repeat(4096))]));
     }
+}
+
+#[test]
+fn a_lying_disk_keeps_nothing_of_what_fdatasync_promised() {
+    let bench = Bench::new();
+    let mut shims = bench.recorder();
+    if let Some(record) = &mut shims.record {
+        record.lying = true;
+    }
+    bench.run(
+        &shims,
+        "create a\nfsync .\nwrite a 0 one\nfsync a\nwrite a 0 two\nfdatasync a",
+    );
+    let recording = Recording::read(&bench.path("log")).unwrap();
+    let image = bench.image(&recording, recording.entries().len(), Model::STRICT);
+    assert_eq!(image, tree(&[("a", "one")]));
+}
+
+#[test]
+fn a_mapping_that_can_be_written_to_is_told() {
+    let bench = Bench::new();
+    let recording = bench.record("create a\nwrite a 0 x\nmap a y");
+    let played = Disk::empty().advance(&recording, recording.entries().len());
+    assert!(played.unwrap_err().to_string().contains("a mapping"));
+}
+
+#[test]
+fn names_arrive_in_the_order_that_the_model_keeps() {
+    let bench = Bench::new();
+    let script: String = (0..6).map(|i| format!("create d/{i}\ncreate e/{i}\n")).collect();
+    let recording = bench.record(&format!("mkdir d\nmkdir e\nfsync .\n{script}"));
+    let end = recording.entries().len();
+    let (mut in_order, mut of_each, mut any) = (0, 0, 0);
+    for seed in 0..100 {
+        let names = |names| {
+            let model = Model {
+                names,
+                ..Model::STRICT.seeded(seed)
+            };
+            let image = bench.image(&recording, end, model);
+            let there = |dir: &str| -> Vec<bool> {
+                (0..6)
+                    .map(|i| image.contains_key(&format!("{dir}/{i}")))
+                    .collect()
+            };
+            (there("d"), there("e"))
+        };
+        // The first so many are there: no name comes after one that is missing.
+        let whole = |there: &[bool]| there.is_sorted_by(|a, b| a >= b);
+        let count = |there: &[bool]| there.iter().filter(|there| **there).count();
+        let (d, e) = names(Names::InOrder);
+        assert!(whole(&d) && whole(&e) && (0..=1).contains(&(count(&d) - count(&e))));
+        in_order += usize::from(count(&d) % 6 > 0);
+        let (d, e) = names(Names::InOrderOfEach);
+        assert!(whole(&d) && whole(&e));
+        of_each += usize::from(count(&d).abs_diff(count(&e)) > 1);
+        let (d, e) = names(Names::Any);
+        any += usize::from(!whole(&d) && !whole(&e));
+    }
+    assert!(
+        in_order > 20 && of_each > 20 && any > 20,
+        "{in_order} {of_each} {any}"
+    );
 }
 
 #[test]
@@ -332,7 +396,7 @@ fn what_was_there_before_is_captured() {
         "a disk does not run backwards"
     );
     let out = bench.path("image");
-    disk.image(&recording, Model::Strict, &out).unwrap();
+    disk.image(&recording, Model::STRICT, &out).unwrap();
     assert_eq!(files(&out), tree(&[("sub/", ""), ("sub/a", "before")]));
     // A change that the recorder did not see is told.
     std::fs::write(bench.dir.join("b"), "BEhind").unwrap();

@@ -89,6 +89,33 @@ pub fn peak(recording: &Recording) -> Peak {
     peak
 }
 
+/// The places right before a sync of the log ends, where more than so many bytes of it are under way.
+pub fn before_syncs(recording: &Recording, bytes: u64) -> Vec<usize> {
+    let log = log_inode(recording);
+    let mut pending: Vec<(usize, u64)> = Vec::new();
+    let mut begun = std::collections::HashMap::new();
+    let mut places = Vec::new();
+    for (i, entry) in recording.entries().iter().enumerate() {
+        match &entry.change {
+            Change::Write { inode, data, .. } if *inode == log && !wipes(recording.data(entry)) => {
+                pending.push((i, data.len() as u64));
+            }
+            Change::SyncBegin { inode, number } if *inode == log => {
+                begun.insert((entry.pid, *number), i);
+            }
+            Change::SyncEnd { inode, number } if *inode == log => {
+                if pending.iter().map(|(_, length)| length).sum::<u64>() > bytes {
+                    places.push(i);
+                }
+                let begun = begun.remove(&(entry.pid, *number)).unwrap();
+                pending.retain(|(at, _)| *at > begun);
+            }
+            _ => {}
+        }
+    }
+    places
+}
+
 /// How many segments were used again, that is begun anew after another one had been, and how many there are. The wipe of
 /// a segment that has become free is no use of it yet.
 pub fn segments(recording: &Recording) -> (usize, u64) {

@@ -1,25 +1,35 @@
 //! Power cuts: a real daemon's run is recorded, write by write, and cut at many points. From each cut a directory is
-//! rebuilt as the disk may hold it then; it must open, be clean, and hold everything that callers had been told.
+//! rebuilt as the disk may hold it then. It must open, be clean, hold everything that callers had been told, recover,
+//! and be clean again; with some of them the daemon goes on until every job has ended as it should.
 //!
 //! ```text
 //! cargo nextest run --cargo-profile release -p proofkeep-tests --test crash_power --no-capture
-//! PROOFKEEP_CUTS=1000 PROOFKEEP_SEED=7 cargo test --release -p proofkeep-tests --test crash_power -- --nocapture
+//! PROOFKEEP_POWER_CUTS=20000 PROOFKEEP_SEED=7 cargo test --release -p proofkeep-tests --test crash_power -- --nocapture
 //! ```
-//! `PROOFKEEP_CUTS` is how many images there are at least (200 without it). That the test can fail is shown by the same
-//! run on a disk that ignores the daemon's syncs of the log: there answers must be lost.
+//! `PROOFKEEP_POWER_CUTS` is how many images there are at least, half of them of each recording (200 without it, and
+//! never fewer than 24). `PROOFKEEP_SEED` repeats a run's choices; it is printed, and else follows from the commit.
+//!
+//! That the test can fail is shown by the same on a disk that ignores `fdatasync`, and by a store whose groups of
+//! commands outgrow sled's segments: there answers must be lost.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod judge;
+mod client;
+mod control;
+mod crowd;
+mod cut;
+mod life;
 mod log;
-mod session;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
-use proofkeep_tests::harness::Launch;
-use proofkeep_tests::kill::copy;
-use proofkeep_tests::powercut::{Change, Disk, Model, Recording};
+use proofkeep_tests::judge::Judge;
+use proofkeep_tests::powercut::{Change, Model, Recording};
+use proofkeep_tests::report::Report;
+use proofkeep_tests::setting;
+
+use crowd::Crowd;
+use cut::{Cuts, Found};
 
 /// sled's segment, the most log that there may be between two syncs.
 const SEGMENT: u64 = 8 << 20;
@@ -27,101 +37,134 @@ const SEGMENT: u64 = 8 << 20;
 const OPENING: usize = 24;
 /// The log, below the data directory.
 const LOG_PATH: &str = "store.1/db";
+/// With fewer images not each kind has its turn.
+const FLOOR: usize = 24;
+
+/// Images of each of the two recordings.
+fn images() -> usize {
+    let images = setting::number("PROOFKEEP_POWER_CUTS").unwrap_or(200);
+    assert!(images >= FLOOR, "PROOFKEEP_POWER_CUTS must be {FLOOR} at least");
+    images / 2
+}
 
 #[test]
-fn nothing_acknowledged_is_lost_when_the_power_goes() {
-    let cuts: usize = number("PROOFKEEP_CUTS").unwrap_or(200);
-    let seed = number("PROOFKEEP_SEED").unwrap_or(1);
-    eprintln!("PROOFKEEP_CUTS={cuts} PROOFKEEP_SEED={seed}");
+fn nothing_is_lost_when_the_power_goes_while_a_crowd_submits() {
+    let (images, seed) = (images(), setting::seed());
+    eprintln!("PROOFKEEP_POWER_CUTS={} PROOFKEEP_SEED={seed}", 2 * images);
     let started = Instant::now();
     let root = tempfile::tempdir().unwrap();
-    let recorded = session::record(root.path());
+    let recorded = Crowd::WHOLE.record(root.path());
     let recording = Recording::read(&recorded.log).unwrap();
     let entries = recording.entries().len();
-    let acknowledged = recording.acknowledged(entries).count();
-    eprintln!(
-        "{recorded}\n{entries} changes, {acknowledged} answers, recorded in {:.0?}",
-        started.elapsed()
-    );
+    eprintln!("{recorded}\nrecorded in {:.0?}", started.elapsed());
 
-    let mut disk = Disk::empty();
-    let mut tried: BTreeMap<&str, u32> = BTreeMap::new();
-    let mut places: BTreeSet<usize> = recording.cuts(cuts, seed).into_iter().collect();
-    assert!(
-        places.len() >= cuts,
-        "the recording has only {} places to cut",
-        places.len()
-    );
+    let mut places = places(&recording, images, seed);
     // What a start does to the log that a kill left, unsynced as it is, is cut after each change.
     let starts = (0..entries).filter(|at| matches!(recording.entries()[*at].change, Change::Start { .. }));
     places.extend(starts.skip(1).flat_map(|at| at..at + OPENING));
-    let image = root.path().join("image");
-    for (i, cut) in places.into_iter().enumerate() {
-        disk.advance(&recording, cut).unwrap();
-        let (name, model) = model(i, seed);
-        disk.image(&recording, model, &image).unwrap();
-        let wrong = judge::image(&image, &recording, cut);
-        assert!(
-            wrong.is_empty(),
-            "cut at {cut} of {entries}, {model:?}:\n{}",
-            wrong.join("\n")
-        );
-        if i % 40 == 39 {
-            // The real daemon starts on it too, goes on with what is there, and stops in good order.
-            let daemon = Launch::test_build(&image)
-                .args(["--cpu-devices", "2", "--grace", "2s"])
-                .start();
-            assert!(daemon.terminate().success());
-        }
-        std::fs::remove_dir_all(&image).unwrap();
-        *tried.entry(name).or_default() += 1;
-    }
+    let cuts = Cuts {
+        recording: &recording,
+        log: &recorded.log,
+        judge: Judge {
+            prunes: true,
+            ..Judge::default()
+        },
+        launch: crowd::launch,
+        kinds: &Model::KINDS,
+        go_on_every: 37,
+        enough: u64::MAX,
+        seed,
+        scratch: root.path(),
+    };
+    let found = cuts.at(&places);
     let peak = log::peak(&recording);
-    eprintln!("images: {tried:?}; {peak}; after {:.0?}", started.elapsed());
-    assert!(peak.bytes < SEGMENT, "{peak}, and a segment has {SEGMENT}");
-    // Worker processes aren't recorded; all that they write are the locks of their devices.
-    let daemons = root.path().join("daemons");
-    copy(&recorded.data, &daemons).unwrap();
-    std::fs::remove_dir_all(daemons.join("run")).unwrap();
-    std::fs::create_dir(daemons.join("run")).unwrap();
-    disk.agrees_with(&recording, &daemons).unwrap();
-
     let (reused, segments) = log::segments(&recording);
-    eprintln!("the log has {segments} segments, {reused} of them were written again");
+    eprintln!("{peak}; the log has {segments} segments, {reused} of them were written again");
+    finish("power-cuts-crowd", seed, started, &cuts, &found, |report| {
+        report
+            .count("bytes of log at most between two syncs", peak.bytes)
+            .count("segments written again", reused as u64)
+    });
+    assert!(peak.bytes < SEGMENT, "{peak}, and a segment has {SEGMENT}");
     assert!(
         reused > 0,
         "no segment was used again, so this run shows too little"
     );
-
-    // The other way round: without the daemon's syncs of the log, answers are lost.
-    let lost = judge::without_syncs(&recorded.log, root.path());
-    eprintln!("on a disk that ignores syncs of the log: {lost}");
+    cut::saw_everything(&recording, &recorded.data, root.path(), true);
 }
 
-/// Each cut gets another model.
-fn model(i: usize, seed: u64) -> (&'static str, Model) {
-    match i % 6 {
-        0 | 3 => ("strict", Model::Strict),
-        1 | 4 => (
-            "reordered",
-            Model::Reordered {
-                seed: seed.wrapping_add(i as u64),
-            },
-        ),
-        2 => ("renames not durable", Model::NamesLost),
-        _ => ("renames before bytes", Model::NamesFirst),
+#[test]
+fn nothing_is_lost_when_the_power_goes_in_the_life_of_a_directory() {
+    let (images, seed) = (images(), setting::seed());
+    eprintln!("PROOFKEEP_POWER_CUTS={} PROOFKEEP_SEED={seed}", 2 * images);
+    let started = Instant::now();
+    let root = tempfile::tempdir().unwrap();
+    let life = life::record(root.path(), seed);
+    let recording = Recording::read(&life.log).unwrap();
+    eprintln!("{life}\nrecorded in {:.0?}", started.elapsed());
+    let cuts = Cuts {
+        recording: &recording,
+        log: &life.log,
+        judge: Judge::default(),
+        launch: life::launch,
+        kinds: &Model::KINDS,
+        go_on_every: 11,
+        enough: u64::MAX,
+        seed,
+        scratch: root.path(),
+    };
+    let found = cuts.at(&places(&recording, images, seed));
+    finish("power-cuts-life", seed, started, &cuts, &found, |report| {
+        report
+            .count("starts killed while they opened", life.killed_starts)
+            .count("migrations", life.migrations)
+            .count("migrations killed", life.killed_migrations)
+    });
+    cut::saw_everything(&recording, &life.data, root.path(), false);
+}
+
+fn places(recording: &Recording, images: usize, seed: u64) -> BTreeSet<usize> {
+    let places: BTreeSet<usize> = recording.cuts(images, seed).into_iter().collect();
+    assert!(
+        places.len() >= images.min(recording.entries().len() / 2),
+        "the recording has only {} places to cut",
+        places.len()
+    );
+    places
+}
+
+/// Publishes what was found, and fails if anything is wrong.
+fn finish(
+    name: &str,
+    seed: u64,
+    started: Instant,
+    cuts: &Cuts<'_>,
+    found: &Found,
+    more: impl Fn(Report) -> Report,
+) {
+    let entries = cuts.recording.entries();
+    let mut report = Report::new(name, seed)
+        .count("images", found.images())
+        .count("images gone on with to the end", found.finished)
+        .count("changes recorded", entries.len() as u64)
+        .count(
+            "answers recorded",
+            cuts.recording.acknowledged(entries.len()).count() as u64,
+        )
+        .lost(found.lost)
+        .failed(found.failed);
+    for (kind, count) in &found.kinds {
+        report = report.count(kind, *count);
     }
-}
-
-fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
-    let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name} must be a number, found {text:?}")),
-    )
-}
-
-/// A directory's name for messages.
-fn shown(path: &Path) -> String {
-    path.display().to_string()
+    more(report).publish();
+    eprintln!("{} images, in {:.0?}", found.images(), started.elapsed());
+    if !found.wrong.is_empty() {
+        panic!(
+            "{} images lost an answer, {} are wrong otherwise; {}:\n{}",
+            found.lost,
+            found.failed,
+            cuts.keep(),
+            found.wrong.join("\n")
+        );
+    }
 }

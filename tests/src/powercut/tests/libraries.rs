@@ -55,7 +55,7 @@ fn kills_come_at_the_operation_asked_for() {
         assert_eq!(files(&bench.dir), expected);
         let recording = Recording::read(&bench.path("log")).unwrap();
         assert_eq!(
-            bench.image(&recording, recording.entries().len(), Model::Kept),
+            bench.image(&recording, recording.entries().len(), Model::KEPT),
             expected
         );
     }
@@ -248,12 +248,12 @@ fn std_is_seen_whole() {
     assert!(command.status().unwrap().success());
     let recording = Recording::read(&bench.path("log")).unwrap();
     let end = recording.entries().len();
-    let kept = bench.image(&recording, end, Model::Kept);
+    let kept = bench.image(&recording, end, Model::KEPT);
     assert_eq!((kept["linked"].as_str(), kept["log"].len()), ("seek", 2002));
     let mut disk = Disk::empty();
     disk.advance(&recording, end).unwrap();
     disk.agrees_with(&recording, &bench.dir).unwrap();
-    let strict = bench.image(&recording, end, Model::Strict);
+    let strict = bench.image(&recording, end, Model::STRICT);
     assert_eq!(
         strict,
         tree(&[("linked", "seek"), ("x/", "")]),
