@@ -63,6 +63,11 @@ fn zkey_keeps_its_promises() {
 }
 
 #[test]
+fn ptau_keeps_its_promises() {
+    fuzz("ptau");
+}
+
+#[test]
 fn proof_json_keeps_its_promises() {
     fuzz("proof-json");
 }

@@ -2,6 +2,7 @@
 
 use proofkeep_formats::FormatError;
 use proofkeep_formats::json::{ProofJson, VkJson, public_from_json, public_to_json};
+use proofkeep_formats::ptau::{Basis, Ptau};
 use proofkeep_formats::r1cs::{self, R1cs};
 use proofkeep_formats::sym::Sym;
 use proofkeep_formats::wtns::{self, Witness};
@@ -11,7 +12,7 @@ use super::{Outcome, Shape, Target, accepted};
 
 /// A binary file is read in place and nothing may grow with it but the names of a ceremony. Text is read into strings
 /// and lists of three of them, which for the shortest strings is many bytes for each byte.
-pub(super) static ALL: [Target; 7] = [
+pub(super) static ALL: [Target; 8] = [
     Target {
         check: check_r1cs,
         ..Target::new("r1cs", "circuit.r1cs", Shape::Container, |bytes| {
@@ -31,6 +32,13 @@ pub(super) static ALL: [Target; 7] = [
             outcome(
                 Zkey::parse(bytes).and_then(|key| key.coefficients().try_for_each(|entry| entry.map(drop))),
             )
+        })
+    },
+    Target {
+        bytes_per_byte: 1,
+        check: check_ptau,
+        ..Target::new("ptau", "pot.ptau", Shape::Container, |bytes| {
+            outcome(Ptau::parse(bytes))
         })
     },
     Target {
@@ -94,6 +102,26 @@ fn check_zkey(bytes: &[u8]) {
     assert_eq!(key.coefficients().len(), key.coefficients().count());
     for entry in key.coefficients().map(accepted) {
         assert!(entry.matrix < 2 && entry.row < key.domain && entry.wire < key.wires);
+    }
+}
+
+fn check_ptau(bytes: &[u8]) {
+    let powers = accepted(Ptau::parse(bytes));
+    assert!(powers.ceremony_power >= powers.power);
+    assert_eq!(powers.tau_g1.len(), 96 * ((2 << powers.power) - 1));
+    assert_eq!(powers.tau_g2.len(), 2 * powers.alpha_tau_g1.len());
+    assert_eq!(powers.alpha_tau_g1.len(), powers.beta_tau_g1.len());
+    for (basis, size) in [
+        (Basis::TauG1, 96),
+        (Basis::TauG2, 192),
+        (Basis::AlphaTauG1, 96),
+        (Basis::BetaTauG1, 96),
+    ] {
+        let largest = powers.power + u32::from(basis == Basis::TauG1);
+        for log2 in 0..=largest {
+            assert_eq!(powers.lagrange(basis, log2).map(<[u8]>::len), Some(size << log2));
+        }
+        assert_eq!(powers.lagrange(basis, largest + 1), None);
     }
 }
 
