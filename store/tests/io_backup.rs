@@ -183,6 +183,8 @@ fn a_backup_under_load_is_one_state_with_all_that_was_acknowledged_before() {
                 }
             });
         }
+        // Whatever fails here, the threads have to end.
+        let end = End(&done);
         for round in 0..4 {
             let before = acknowledged.load(Ordering::SeqCst);
             let target = root.path().join(format!("backup-{round}"));
@@ -193,10 +195,18 @@ fn a_backup_under_load_is_one_state_with_all_that_was_acknowledged_before() {
             assert_eq!(restore(&target, &path, CACHE).unwrap().journal, dumped.journal);
             assert_clean(&open(&path));
         }
-        done.store(true, Ordering::Relaxed);
+        drop(end);
     });
     assert!(changed > 0, "nothing was committed while the backups were made");
     handle.stop();
+}
+
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]
