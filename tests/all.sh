@@ -52,8 +52,13 @@ if [ "$mode" != quick ]; then
 fi
 
 step "tests"
+# What the crash tests find is written here, and made into the report below.
+export PROOFKEEP_REPORT_DIR="${CARGO_TARGET_DIR:-$PWD/target}/crash-report"
+rm -rf "$PROOFKEEP_REPORT_DIR"
 cargo nextest run --cargo-profile release --locked --workspace --no-fail-fast
 cargo_release test --workspace --doc --quiet
+step "crash report"
+cargo_release run --quiet -p proofkeep-tests --bin crash-report -- "$PROOFKEEP_REPORT_DIR"
 
 if [ "$mode" != quick ]; then
   step "the README's commands"

@@ -10,9 +10,13 @@ export PROOFKEEP_REPORT_DIR=$out
 mkdir -p "$out"
 if [ "${1:-}" = full ]; then
   export PROOFKEEP_KILLS=${PROOFKEEP_KILLS:-300} PROOFKEEP_POWER_CUTS=${PROOFKEEP_POWER_CUTS:-20000}
+  export PROOFKEEP_FAULTS=${PROOFKEEP_FAULTS:-all} PROOFKEEP_SIM_STEPS=${PROOFKEEP_SIM_STEPS:-20000000}
+  export PROOFKEEP_SOAK_SECS=${PROOFKEEP_SOAK_SECS:-7200}
 fi
 rm -f "$out"/*.json
 cargo build --release --locked --quiet --workspace --bins
-cargo test --release --locked -p proofkeep-tests --test 'crash_*'
+# One by one: several daemons at once make nothing faster on two cores, and the failure of one test must not hide others.
+cargo test --release --locked --no-fail-fast -p proofkeep-tests --test 'crash_*' --test 'backup_*' -- --nocapture
+cargo test --release --locked --no-fail-fast -p proofkeep-simulation -- --nocapture
 set -- ${1:+tests/crash/REPORT.md}
 cargo run --release --locked --quiet -p proofkeep-tests --bin crash-report -- "$out" "$@"
