@@ -312,7 +312,7 @@ pub const PARTITION: &[Cell<(Phase, PartitionState), PartitionState>] = {
             GpuEnd: Refused;
             ProofStored: Refused;
             AttemptFailed: To(Ready), To(Waiting), To(Failed);
-            ProcessLost: Stays, To(Ready), To(Failed), To(Cancelled);
+            ProcessLost: Stays, To(Ready), To(Waiting), To(Failed), To(Cancelled);
             BootOpen: To(Ready);
         }
         (Going, Synthesized) => {
@@ -337,7 +337,7 @@ pub const PARTITION: &[Cell<(Phase, PartitionState), PartitionState>] = {
             GpuEnd: To(Finishing);
             ProofStored: Refused;
             AttemptFailed: To(Ready), To(Waiting), To(Failed);
-            ProcessLost: To(Ready), To(Failed), To(Cancelled);
+            ProcessLost: To(Ready), To(Waiting), To(Failed), To(Cancelled);
             BootOpen: To(Ready);
         }
         (Going, Finishing) => {
@@ -351,7 +351,7 @@ pub const PARTITION: &[Cell<(Phase, PartitionState), PartitionState>] = {
             GpuEnd: Unchanged;
             ProofStored: To(Proved);
             AttemptFailed: To(Ready), To(Waiting), To(Failed);
-            ProcessLost: To(Ready), To(Failed), To(Cancelled);
+            ProcessLost: To(Ready), To(Waiting), To(Failed), To(Cancelled);
             BootOpen: To(Ready);
         }
         (Going, Proved) => {

@@ -287,14 +287,14 @@ fn two_partitions_of_a_stopping_job_in_one_process_end_once() {
     submit.on_failure = OnFailure::Stop;
     submit.max_attempts = 1;
     let job = world.submitted(submit);
-    world.synth(job, 0);
+    let stalled = world.synth(job, 0);
     world.synthesized(job, 1);
     world.synth(job, 2);
     let process = world.process("cpu:0");
     world.run(Command::ProcessLost {
         process,
-        failure: failure(FailureClass::OutOfMemory),
-        culprit: None,
+        failure: failure(FailureClass::Interrupted),
+        culprit: Some((stalled, failure(FailureClass::Stalled))),
         own_fault: false,
         process_peak_bytes: None,
     });

@@ -3,7 +3,7 @@
 use proofkeep_store::event::What;
 use proofkeep_store::ids::{JobNumber, JournalNumber, Millis, Token, WorkerId};
 use proofkeep_store::machine::{Command, CommandName, VerifyVerdict};
-use proofkeep_store::records::FailureClass;
+use proofkeep_store::records::{FailureClass, Subject};
 
 use crate::common::*;
 use crate::situations::{DEADLINE_MS, DEVICES, Situation};
@@ -137,17 +137,24 @@ pub fn variants(situation: &Situation, name: CommandName) -> Vec<(Option<u32>, M
                 (FailureClass::Interrupted, false),
                 (FailureClass::OutOfMemory, false),
             ];
-            of_job(
-                ways.into_iter()
-                    .map(|(class, own_fault)| Command::ProcessLost {
-                        process: world.process("cpu:0"),
-                        failure: failure(class),
-                        culprit: None,
-                        own_fault,
-                        process_peak_bytes: None,
-                    })
-                    .collect(),
-            )
+            let process = world.process("cpu:0");
+            let lost = |class, culprit, own_fault| Command::ProcessLost {
+                process,
+                failure: failure(class),
+                culprit,
+                own_fault,
+                process_peak_bytes: None,
+            };
+            // Or killed for one of its leases.
+            let killed = world.leases().into_iter().filter_map(|lease| {
+                let culprit = (lease.token, failure(FailureClass::Stalled));
+                matches!(lease.subject, Subject::Partition { .. })
+                    .then(|| lost(FailureClass::Interrupted, Some(culprit), false))
+            });
+            let died = ways
+                .into_iter()
+                .map(|(class, own_fault)| lost(class, None, own_fault));
+            of_job(died.chain(killed).collect())
         }
         CommandName::BootOpen => {
             let devices = DEVICES
