@@ -63,9 +63,10 @@ pub(super) fn decide(
             verdict.next = Next::Failed;
         }
         FailureClass::OutOfMemory => {
-            verdict.counted = true;
+            // Whoever was at work when a neighbour took all the memory ends so too: the first time is nobody's fault.
             verdict.alone = true;
-            if partition.out_of_memory > 0 || used_up(job, partition) {
+            if partition.out_of_memory > 0 {
+                verdict.counted = true;
                 verdict.next = Next::Failed;
             }
         }

@@ -208,6 +208,21 @@ fn deaths_after_progress_still_add_up() {
     );
 }
 
+/// Found by the simulation: a neighbour that took all the memory cost innocent jobs their last attempt.
+#[test]
+fn a_neighbour_that_takes_all_memory_costs_nobody_the_last_attempt() {
+    let mut world = world();
+    let mut submit = world.submit(1);
+    submit.max_attempts = 1;
+    let job = world.submitted(submit);
+    world.fail(job, 0, FailureClass::OutOfMemory);
+    let partition = world.partition(job, 0);
+    assert_eq!((partition.state, partition.counted), (PartitionState::Ready, 0));
+    assert!(partition.alone, "once more, alone");
+    world.fail(job, 0, FailureClass::OutOfMemory);
+    assert_eq!(world.state(job, 0), PartitionState::Failed);
+}
+
 #[test]
 fn out_of_memory_is_tried_once_more_and_alone() {
     let mut world = world();

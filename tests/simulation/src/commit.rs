@@ -4,7 +4,7 @@ use proofkeep_store::commit::{Committed, Group};
 use proofkeep_store::ids::JobNumber;
 use proofkeep_store::keys;
 use proofkeep_store::machine::{Command, Context, Refusal, Reply, StepError};
-use proofkeep_store::records::{FailureClass, Generation, Job, JobState, Partition};
+use proofkeep_store::records::{FailureClass, Generation, Job, JobState};
 use proofkeep_store::view::{ReadError, View as _};
 
 use crate::daemon::{Daemon, Outcome, Request};
@@ -95,11 +95,6 @@ impl World {
             if blamed || lost {
                 continue;
             }
-            let used_up = self.used_up(job, partition)?;
-            if failure.class == FailureClass::OutOfMemory && used_up {
-                self.count("innocents whose last attempt a neighbour took");
-                continue;
-            }
             return Err(format!(
                 "partition {partition} of job {job} failed for what never happened to it: {}: {}",
                 failure.class, failure.detail
@@ -115,14 +110,6 @@ impl World {
             self.blameless(job)?;
         }
         Ok(())
-    }
-
-    fn used_up(&self, job: JobNumber, partition: u32) -> Result<bool, String> {
-        let read = |error: ReadError| error.to_string();
-        let view = &self.disk.view;
-        let found: Option<Partition> = view.record(&keys::partition(job, partition)).map_err(read)?;
-        let job: Option<Job> = view.record(&keys::job(job)).map_err(read)?;
-        Ok(matches!((found, job), (Some(found), Some(job)) if found.counted >= job.max_attempts))
     }
 
     /// A circuit that is good is never refused.

@@ -107,8 +107,11 @@ impl Model {
                 PartitionState::Failed
             }
             F::JoinInvalid | F::Poison => PartitionState::Failed,
-            F::OutOfMemory if last || partition.out_of_memory > 0 => PartitionState::Failed,
-            F::OutOfMemory => PartitionState::Ready,
+            F::OutOfMemory if partition.out_of_memory > 0 => PartitionState::Failed,
+            F::OutOfMemory => {
+                counts = false;
+                PartitionState::Ready
+            }
             F::DeviceError | F::InvalidProof | F::TimedOut | F::Stalled if last => PartitionState::Failed,
             F::DeviceError | F::InvalidProof | F::TimedOut | F::Stalled => PartitionState::Waiting,
             F::Interrupted | F::Shutdown | F::DeviceUnavailable | F::Preempted | F::Cancelled => {
