@@ -350,7 +350,7 @@ pub fn parse_needs(bytes: &[u8]) -> Option<(JobNumber, Digest)> {
     ))
 }
 
-/// Reads the object in a [`reference`] or [`circuit_reference`] key.
+/// Reads the object in a [`reference()`] or [`circuit_reference`] key.
 #[must_use]
 pub fn parse_reference(bytes: &[u8]) -> Option<Digest> {
     let rest = bytes.strip_prefix(&[Family::Reference as u8])?;
