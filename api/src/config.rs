@@ -72,7 +72,7 @@ pub struct Config {
     pub wasm_memory: u64,
     /// Fuel for one run of a circom calculator, about one an instruction.
     pub wasm_fuel: u64,
-    /// Locally made keys, which anyone who knows the seed can forge proofs for, are accepted.
+    /// Locally made keys, which anyone who knows the seed can forge proofs for, are accepted and used for new jobs.
     pub allow_insecure_setup: bool,
 }
 

@@ -1,18 +1,20 @@
 //! Registering a circuit, daemon side: what its files' headers say decides whether it is taken.
 //!
-//! Points and constraints are checked afterwards by the import, in a worker process. Keys are made by the CLI
-//! (`groth16 setup`, or `circuit setup --insecure` for trials), not over HTTP: making one takes minutes and a file of
-//! gigabytes, and one that the daemon made itself would be one that anybody can forge under.
+//! Points and constraints are checked afterwards by the import, in a worker process. With `"setup"` there is no key
+//! yet: its import makes one, which anybody can forge under who saw how, so the circuit is `insecure` from the start.
 
 use std::io::Read as _;
 
 use proofkeep_groth16::memory::{KeyCounts, key_bytes};
+use proofkeep_groth16::setup::made_points;
 use proofkeep_store::ids::Digest;
 use proofkeep_store::machine::CircuitAdd;
 use proofkeep_store::records::{CircuitFacts, SourceFiles};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::kinds::Desk;
+use crate::kinds::groth16::INSECURE_LOCAL;
 use crate::kinds::groth16::headers::{self, R1cs, Zkey};
 use crate::kinds::groth16::plan::{digest, header_problem};
 use crate::problem::Problem;
@@ -21,9 +23,11 @@ use crate::problem::Problem;
 const MOST_PUBLIC: u32 = 1 << 18;
 /// The members of a description.
 const FIELDS: [&str; 6] = ["r1cs", "zkey", "wasm", "sym", "setup", "allow_unfinished_setup"];
+/// What `"setup"` may be.
+const SETUPS: [&str; 1] = [INSECURE_LOCAL];
 
-/// Reads a description `{"r1cs"?, "zkey", "wasm"?, "sym"?, "allow_unfinished_setup"?}`, each file a digest, and the
-/// headers of the files.
+/// Reads a description `{"r1cs"?, "zkey" | "setup", "wasm"?, "sym"?, "allow_unfinished_setup"?}`, each file a digest, and
+/// the headers of the files.
 ///
 /// # Errors
 /// 422 with the field, what was expected and what was found; `blob-missing` with every missing digest.
@@ -36,8 +40,7 @@ pub fn plan_circuit(
 ) -> Result<CircuitAdd, Problem> {
     check_name(name)?;
     let Value::Object(spec) = spec else {
-        return Err(Problem::input(
-            "bad-field",
+        return Err(field(
             "the body: expected an object with the digests of the circuit's files",
         ));
     };
@@ -45,12 +48,7 @@ pub fn plan_circuit(
     let allow_unfinished = match spec.get("allow_unfinished_setup") {
         None => false,
         Some(Value::Bool(allow)) => *allow,
-        Some(_) => {
-            return Err(Problem::input(
-                "bad-field",
-                "allow_unfinished_setup: expected true or false",
-            ));
-        }
+        Some(_) => return Err(field("allow_unfinished_setup: expected true or false")),
     };
     let file = |field: &str| spec.get(field).map(|value| digest(field, value)).transpose();
     let files = SourceFiles {
@@ -59,25 +57,17 @@ pub fn plan_circuit(
         wasm: file("wasm")?,
         sym: file("sym")?,
     };
-    let Some(zkey) = files.zkey else {
-        let detail =
-            "zkey: expected the digest of the circuit's proving key (snarkjs's .zkey); found nothing";
-        return Err(Problem::input("bad-field", detail));
-    };
+    let local_setup = local_setup(spec, &files, allow_unfinished)?;
     check_there(desk, &files)?;
-    let key = headers::zkey(&mut desk.open(zkey)?).map_err(|error| header_problem("zkey", &error))?;
-    if key.unfinished && !allow_unfinished {
-        let detail = "zkey: the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it; \
-                      contribute to it (snarkjs zkey contribute) and register the result, or, for trials, say \
-                      \"allow_unfinished_setup\": true";
-        return Err(Problem::input("setup-unfinished", detail));
-    }
-    if key.counts.public > MOST_PUBLIC {
-        let detail = format!(
-            "zkey: the circuit has {} public signals, at most {MOST_PUBLIC} are supported",
-            key.counts.public
-        );
-        return Err(Problem::input("too-many-public", detail));
+    let key = match files.zkey {
+        Some(zkey) => {
+            Some(headers::zkey(&mut desk.open(zkey)?).map_err(|error| header_problem("zkey", &error))?)
+        }
+        None => None,
+    };
+    if let Some(key) = &key {
+        check_finished(key, allow_unfinished)?;
+        check_public("zkey", key.counts.public)?;
     }
     let r1cs = match files.r1cs {
         Some(r1cs) => {
@@ -87,27 +77,42 @@ pub fn plan_circuit(
         None => None,
     };
     if let Some(r1cs) = &r1cs {
-        check_same(r1cs, &key)?;
+        check_public("r1cs", r1cs.counts.public())?;
     }
+    let known = match (&key, &r1cs) {
+        (Some(key), Some(r1cs)) => {
+            check_same(r1cs, key)?;
+            Known::of_key(key, Some(r1cs))
+        }
+        (Some(key), None) => Known::of_key(key, None),
+        (None, Some(r1cs)) => Known::of_constraints(r1cs),
+        (None, None) => return Err(no_key()),
+    };
     if let Some(wasm) = files.wasm {
         check_wasm(desk, wasm)?;
     }
-    let (wires, public, domain) = (
-        u64::from(key.counts.wires),
-        u64::from(key.counts.public),
-        u64::from(key.counts.domain),
-    );
     Ok(CircuitAdd {
         name: name.to_owned(),
-        circuit: description_digest(&files, allow_unfinished),
+        circuit: description_digest(&files, allow_unfinished, local_setup),
         files,
         allow_unfinished,
+        local_setup,
         replace,
-        facts: facts(&key, r1cs.as_ref()),
-        // A, B in G1, B in G2; C without the public wires; H.
-        total: 3 * wires + (wires - public - 1) + domain,
+        total: known.points(local_setup),
+        facts: known.facts(),
         actor: actor.to_owned(),
     })
+}
+
+fn field(detail: impl Into<String>) -> Problem {
+    Problem::input("bad-field", detail)
+}
+
+fn no_key() -> Problem {
+    field(
+        "zkey: expected the digest of the circuit's proving key (snarkjs's .zkey), or, for trials, \"setup\": \
+         \"insecure-local\" and a .r1cs to make one from; found neither",
+    )
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
@@ -128,12 +133,45 @@ fn check_fields(spec: &Map<String, Value>) -> Result<(), Problem> {
         );
         return Err(Problem::input("unknown-field", detail));
     }
-    if spec.contains_key("setup") {
-        let detail = "setup: a key is made with the command line (`proofkeep circuit setup --insecure`, for trials \
-                      only), not over HTTP; upload its .zkey and name its digest as \"zkey\"";
-        return Err(Problem::input("setup-not-here", detail));
-    }
     Ok(())
+}
+
+/// Whether the key is to be made here.
+fn local_setup(
+    spec: &Map<String, Value>,
+    files: &SourceFiles,
+    allow_unfinished: bool,
+) -> Result<bool, Problem> {
+    let names = SETUPS.map(|name| format!("{name:?}")).join(", ");
+    match spec.get("setup") {
+        None if files.zkey.is_none() => return Err(no_key()),
+        None => return Ok(false),
+        Some(Value::String(name)) if SETUPS.contains(&name.as_str()) => {}
+        Some(Value::String(name)) => {
+            let name: String = name.chars().take(80).collect();
+            let detail = format!("setup: there is no setup {name:?}; there are {names}");
+            return Err(Problem::input("unknown-setup", detail));
+        }
+        Some(_) => return Err(field(format!("setup: expected the name of a setup ({names})"))),
+    }
+    if files.zkey.is_some() {
+        return Err(field(
+            "setup: the key is made or it is given, and here are both; leave out \"setup\" to use the .zkey, or \"zkey\" \
+             to make one",
+        ));
+    }
+    if files.r1cs.is_none() {
+        return Err(field(
+            "r1cs: expected the digest of the circuit's constraints (circom's .r1cs), which the key is made from; found \
+             nothing",
+        ));
+    }
+    if allow_unfinished {
+        return Err(field(
+            "allow_unfinished_setup: it is about a .zkey, and with \"setup\" there is none; leave it out",
+        ));
+    }
+    Ok(true)
 }
 
 fn check_there(desk: &dyn Desk, files: &SourceFiles) -> Result<(), Problem> {
@@ -152,6 +190,25 @@ fn check_there(desk: &dyn Desk, files: &SourceFiles) -> Result<(), Problem> {
         missing.join(", ")
     );
     Err(Problem::input("blob-missing", detail).with("missing", json!(missing)))
+}
+
+fn check_finished(key: &Zkey, allow_unfinished: bool) -> Result<(), Problem> {
+    if !key.unfinished || allow_unfinished {
+        return Ok(());
+    }
+    let detail = "zkey: the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it; \
+                  contribute to it (snarkjs zkey contribute) and register the result, or, for trials, say \
+                  \"allow_unfinished_setup\": true";
+    Err(Problem::input("setup-unfinished", detail))
+}
+
+fn check_public(file: &str, public: u32) -> Result<(), Problem> {
+    if public <= MOST_PUBLIC {
+        return Ok(());
+    }
+    let detail =
+        format!("{file}: the circuit has {public} public signals, at most {MOST_PUBLIC} are supported");
+    Err(Problem::input("too-many-public", detail))
 }
 
 fn check_same(r1cs: &R1cs, key: &Zkey) -> Result<(), Problem> {
@@ -186,35 +243,85 @@ fn check_wasm(desk: &dyn Desk, wasm: Digest) -> Result<(), Problem> {
     Err(Problem::input("not-circom-wasm", detail))
 }
 
-fn facts(key: &Zkey, r1cs: Option<&R1cs>) -> CircuitFacts {
-    let (wires, public, domain) = (
-        u64::from(key.counts.wires),
-        u64::from(key.counts.public),
-        u64::from(key.counts.domain),
-    );
-    let inputs = public + 1;
-    let terms = r1cs.map_or(key.terms, |r1cs| key.terms.max(r1cs.terms + inputs));
-    CircuitFacts {
-        constraints: r1cs.map_or(0, |r1cs| r1cs.counts.constraints.into()),
-        wires,
-        public: key.counts.public,
-        domain_log2: key.counts.log2,
-        key_bytes: key_bytes(KeyCounts {
-            wires,
+/// What the headers say of a circuit.
+struct Known {
+    constraints: u64,
+    wires: u64,
+    public: u32,
+    domain_log2: u32,
+    terms: u64,
+    insecure: bool,
+    setup: Value,
+}
+
+impl Known {
+    fn of_key(key: &Zkey, r1cs: Option<&R1cs>) -> Self {
+        let inputs = u64::from(key.counts.public) + 1;
+        Self {
+            constraints: r1cs.map_or(0, |r1cs| r1cs.counts.constraints.into()),
+            wires: key.counts.wires.into(),
+            public: key.counts.public,
+            domain_log2: key.counts.log2,
+            terms: r1cs.map_or(key.terms, |r1cs| key.terms.max(r1cs.terms + inputs)),
+            // Of any other key nobody knows before the import has read the contributions.
+            insecure: key.unfinished,
+            setup: json!({"kind": if key.unfinished { "unfinished" } else { "unchecked" }}),
+        }
+    }
+
+    fn of_constraints(r1cs: &R1cs) -> Self {
+        let public = r1cs.counts.public();
+        Self {
+            constraints: r1cs.counts.constraints.into(),
+            wires: r1cs.counts.wires.into(),
             public,
-            domain,
-            terms,
-        }),
-        // Of any other key nobody knows before the import has read the contributions.
-        insecure: key.unfinished,
-        setup: json!({"kind": if key.unfinished { "unfinished" } else { "unchecked" }}).to_string(),
+            domain_log2: r1cs.counts.domain_log2(),
+            terms: r1cs.terms + u64::from(public) + 1,
+            insecure: true,
+            setup: json!({"kind": INSECURE_LOCAL, "contributions": 0}),
+        }
+    }
+
+    fn domain(&self) -> u64 {
+        1 << self.domain_log2.min(63)
+    }
+
+    /// Points that the import checks, and makes before if there is no key.
+    fn points(&self, local_setup: bool) -> u64 {
+        // A, B in G1, B in G2; C without the public wires; H.
+        let private = self.wires.saturating_sub(u64::from(self.public) + 1);
+        let checked = 3 * self.wires + private + self.domain();
+        match local_setup {
+            true => made_points(self.wires, self.domain()) + checked,
+            false => checked,
+        }
+    }
+
+    fn facts(self) -> CircuitFacts {
+        let counts = KeyCounts {
+            wires: self.wires,
+            public: self.public.into(),
+            domain: self.domain(),
+            terms: self.terms,
+        };
+        CircuitFacts {
+            constraints: self.constraints,
+            wires: self.wires,
+            public: self.public,
+            domain_log2: self.domain_log2,
+            key_bytes: key_bytes(counts),
+            insecure: self.insecure,
+            setup: self.setup.to_string(),
+        }
     }
 }
 
-/// The digest of the canonical description: what names the circuit, whatever it is called.
-fn description_digest(files: &SourceFiles, allow_unfinished: bool) -> Digest {
+/// The digest of the canonical description: what names the circuit, whatever it is called. A key that is made here isn't
+/// in the description and is another one each time, so something random stands for it: what was proved under the key of
+/// a circuit that was removed must not count for another of the same files. (The store takes one that is there already.)
+fn description_digest(files: &SourceFiles, allow_unfinished: bool, local_setup: bool) -> Digest {
     let file = |digest: Option<Digest>| digest.map(|digest| digest.to_string());
-    let description = json!({
+    let mut description = json!({
         "allow_unfinished_setup": allow_unfinished,
         "kind": "groth16",
         "r1cs": file(files.r1cs),
@@ -222,5 +329,8 @@ fn description_digest(files: &SourceFiles, allow_unfinished: bool) -> Digest {
         "wasm": file(files.wasm),
         "zkey": file(files.zkey),
     });
+    if local_setup {
+        description["setup"] = json!({ INSECURE_LOCAL: Uuid::new_v4().to_string() });
+    }
     Digest::of(description.to_string().as_bytes())
 }

@@ -17,7 +17,7 @@ use crate::kinds::Kinds;
 /// Verification keys kept in memory; a few hundred bytes to some KiB each.
 const VERIFICATION_KEYS: usize = 64;
 
-/// Why a key that anyone can forge under is refused, at its registration and at the end of its import.
+/// Why a key that anyone can forge under is refused: at its registration, by its import, and for new jobs.
 pub(crate) const INSECURE_SETUP: &str = "anyone who knows how this key was made can forge proofs under it, and \
                                          allow_insecure_setup = false refuses such keys; use one from a ceremony";
 
@@ -28,7 +28,7 @@ pub(crate) struct Core {
     pub kinds: Kinds,
     pub ledger: Ledger,
     pub clock: Clock,
-    /// Keys that anyone can forge under may be registered.
+    /// Keys that anyone can forge under may be registered and used.
     pub allow_insecure_setup: bool,
     /// Wakes the run loop; a ring while it works is remembered.
     pub bell: Notify,
@@ -89,6 +89,12 @@ impl Core {
     pub fn circuit(&self, digest: Digest) -> Result<Circuit, LookError> {
         let found = self.handle.read(|view| query::circuit(view, digest))?;
         found.ok_or_else(|| LookError::Missing(format!("circuit {digest}")))
+    }
+
+    /// New proofs under this circuit's key are refused: anyone can forge under it, and such keys aren't allowed (any
+    /// more). Jobs that were accepted before go on.
+    pub fn refuses(&self, circuit: &Circuit) -> bool {
+        circuit.facts.insecure && !self.allow_insecure_setup
     }
 
     /// The verification key of a job's circuit; `None` for kinds without circuits.

@@ -3,7 +3,7 @@
 //! The rules are those of the store's `objects`: a file appears under its name only when it is whole and synced.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -57,10 +57,47 @@ impl Shelf {
         what: &str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Digest, Failure> {
-        let name = format!("{}-{}", self.boot, uuid::Uuid::new_v4());
-        let temporary = Temporary(self.scratch.join(name));
+        let temporary = self.temporary();
         self.write(&temporary.0, write)
             .map_err(|error| io_failure(&format!("writing the {what}"), &error))
+    }
+
+    /// [`create`](Self::create) for a writer that goes back and changes what it wrote, so that the digest is made of the
+    /// whole file at the end; `alive` is called while that is read.
+    ///
+    /// # Errors
+    /// As there, and those of `write`.
+    pub fn create_seeking(
+        &self,
+        what: &str,
+        alive: &mut dyn FnMut(),
+        write: impl FnOnce(io::BufWriter<File>) -> Result<io::BufWriter<File>, Failure>,
+    ) -> Result<Digest, Failure> {
+        let failed = |error: io::Error| io_failure(&format!("writing the {what}"), &error);
+        let temporary = self.temporary();
+        let out = write(io::BufWriter::new(create_new(&temporary.0).map_err(failed)?))?;
+        let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        let digest = digest_of(&temporary.0, alive).map_err(failed)?;
+        self.keep(&temporary.0, digest).map_err(failed)?;
+        Ok(digest)
+    }
+
+    fn temporary(&self) -> Temporary {
+        Temporary(
+            self.scratch
+                .join(format!("{}-{}", self.boot, uuid::Uuid::new_v4())),
+        )
+    }
+
+    /// Gives a file its name, durably.
+    fn keep(&self, temporary: &Path, digest: Digest) -> io::Result<()> {
+        let target = self.path(digest);
+        fs::rename(temporary, &target)?;
+        let directory = target
+            .parent()
+            .map_or_else(|| self.objects.clone(), Path::to_path_buf);
+        File::open(directory)?.sync_all()
     }
 
     fn write(
@@ -68,26 +105,37 @@ impl Shelf {
         temporary: &Path,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<Digest> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(temporary)?;
         let mut out = Hashing {
-            out: io::BufWriter::new(file),
+            out: io::BufWriter::new(create_new(temporary)?),
             hash: Sha256::new(),
         };
         write(&mut out)?;
         out.flush()?;
         out.out.get_ref().sync_all()?;
         let digest = Digest(out.hash.finalize().into());
-        let target = self.path(digest);
-        fs::rename(temporary, &target)?;
-        let directory = target
-            .parent()
-            .map_or_else(|| self.objects.clone(), Path::to_path_buf);
-        File::open(directory)?.sync_all()?;
+        self.keep(temporary, digest)?;
         Ok(digest)
+    }
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn digest_of(path: &Path, alive: &mut dyn FnMut()) -> io::Result<Digest> {
+    let mut file = File::open(path)?;
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        let length = file.read(&mut buffer)?;
+        if length == 0 {
+            return Ok(Digest(hash.finalize().into()));
+        }
+        hash.update(&buffer[..length]);
+        alive();
     }
 }
 
@@ -142,6 +190,8 @@ impl<W: Write> Write for Hashing<W> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+    use std::io::Seek as _;
+
     use super::*;
 
     fn shelf(directory: &Path) -> Shelf {
@@ -166,6 +216,27 @@ mod tests {
             .unwrap();
         assert_eq!(digest, Digest::of(b"some bytes"));
         assert_eq!(&shelf.map(digest, "test object").unwrap()[..], b"some bytes");
+        assert_eq!(fs::read_dir(&shelf.scratch).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_writer_that_goes_back_makes_the_object_of_what_is_there_at_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = shelf(directory.path());
+        let mut alive = 0;
+        let digest = shelf
+            .create_seeking("test object", &mut || alive += 1, |mut out| {
+                out.write_all(b"some bytes").unwrap();
+                out.seek(io::SeekFrom::Start(0)).unwrap();
+                out.write_all(b"S").unwrap();
+                Ok(out)
+            })
+            .unwrap();
+        assert_eq!((digest, alive), (Digest::of(b"Some bytes"), 1));
+        assert_eq!(&shelf.map(digest, "test object").unwrap()[..], b"Some bytes");
+        let stopped = Failure::new(FailureClass::Cancelled, "stopped");
+        let refused = shelf.create_seeking("test object", &mut || (), |_| Err(stopped.clone()));
+        assert_eq!(refused, Err(stopped));
         assert_eq!(fs::read_dir(&shelf.scratch).unwrap().count(), 0);
     }
 

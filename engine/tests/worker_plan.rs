@@ -18,7 +18,7 @@ use proofkeep_formats::zkey::Zkey;
 use proofkeep_groth16::check::point_count;
 use proofkeep_groth16::memory::ticket_bytes;
 use proofkeep_store::ids::{Digest, Millis};
-use proofkeep_store::records::{Circuit, CircuitState, Failure, FailureClass, ImportState};
+use proofkeep_store::records::{Circuit, CircuitFacts, CircuitState, Failure, FailureClass, ImportState};
 use serde_json::{Value, json};
 
 const WASM_MEMORY: u64 = 300 << 20;
@@ -51,6 +51,7 @@ impl Shelf {
             name: add.name,
             files: add.files,
             allow_unfinished: add.allow_unfinished,
+            local_setup: add.local_setup,
             facts: add.facts,
             state: CircuitState::Importing(ImportState {
                 done: 0,
@@ -290,7 +291,20 @@ fn what_is_wrong_with_a_circuit_is_said_before_it_is_taken() {
         (json!([]), "bad-field"),
         (json!({}), "bad-field"),
         (json!({"zkey": zkey, "what": 1}), "unknown-field"),
-        (json!({"setup": "insecure-local", "r1cs": r1cs}), "setup-not-here"),
+        (json!({"setup": "insecure-local"}), "bad-field"),
+        (
+            json!({"setup": "insecure-local", "zkey": zkey, "r1cs": r1cs}),
+            "bad-field",
+        ),
+        (
+            json!({"setup": "insecure-local", "r1cs": r1cs, "allow_unfinished_setup": true}),
+            "bad-field",
+        ),
+        (json!({"setup": "secure", "r1cs": r1cs}), "unknown-setup"),
+        (json!({"setup": true, "r1cs": r1cs}), "bad-field"),
+        (json!({"r1cs": r1cs}), "bad-field"),
+        (json!({"setup": "insecure-local", "r1cs": gone}), "blob-missing"),
+        (json!({"setup": "insecure-local", "r1cs": zkey}), "bad-magic"),
         (json!({"zkey": 7}), "bad-field"),
         (json!({"zkey": gone, "r1cs": r1cs}), "blob-missing"),
         (json!({"zkey": cut}), "truncated"),
@@ -313,6 +327,40 @@ fn what_is_wrong_with_a_circuit_is_said_before_it_is_taken() {
     for name in ["", "-x", "a b", "ä", &"x".repeat(65)] {
         let result = plan_circuit(&desk, name, &json!({"zkey": zkey}), false, "tester");
         assert_eq!(refused(result).1, "bad-name", "{name}");
+    }
+}
+
+#[test]
+fn a_circuit_whose_key_is_to_be_made_is_known_from_its_constraints_and_insecure_from_the_start() {
+    let desk = Shelf::default();
+    for circuit in ["multiplier", "poseidon2", "filled", "arrays"] {
+        let zkey = fixture(circuit, "circuit.zkey");
+        let r1cs = desk.put(&fixture(circuit, "circuit.r1cs"));
+        let plan = |spec| plan_circuit(&desk, circuit, &spec, false, "tester").unwrap();
+        let given = plan(json!({"r1cs": r1cs, "zkey": desk.put(&zkey)}));
+        let [made, again] = [(); 2].map(|()| plan(json!({"r1cs": r1cs, "setup": "insecure-local"})));
+        assert!(made.local_setup && !given.local_setup && made.files.zkey.is_none());
+        assert_ne!(made.circuit, again.circuit, "the key would be another one");
+        assert!(made.facts.insecure);
+        let setup = json!({"kind": "insecure-local", "contributions": 0});
+        assert_eq!(serde_json::from_str::<Value>(&made.facts.setup).unwrap(), setup);
+        let known = CircuitFacts {
+            insecure: false,
+            setup: given.facts.setup.clone(),
+            ..made.facts.clone()
+        };
+        // Terms of A and B are counted by the key, here those of C with them.
+        assert!(known.key_bytes >= given.facts.key_bytes, "{circuit}");
+        let key_bytes = given.facts.key_bytes;
+        assert_eq!(CircuitFacts { key_bytes, ..known }, given.facts, "{circuit}");
+        let header = Zkey::parse(&zkey).unwrap().header;
+        let points = 4 * u64::from(header.wires) + u64::from(header.domain);
+        assert_eq!(made.total, given.total + points, "{circuit}");
+        assert_eq!(
+            given.total,
+            point_count(&Zkey::parse(&zkey).unwrap()),
+            "{circuit}"
+        );
     }
 }
 

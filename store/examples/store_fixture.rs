@@ -64,6 +64,7 @@ impl Maker<'_> {
             other => return Err(format!("expected a process, found {other:?}").into()),
         };
         let circuit = self.circuit(process)?;
+        self.circuit_with_its_key_made_here(process)?;
         // One that is done.
         let done = self.submit(2, Some(circuit))?;
         for partition in 0..2 {
@@ -129,6 +130,7 @@ impl Maker<'_> {
             circuit,
             files,
             allow_unfinished: true,
+            local_setup: false,
             replace: false,
             facts: facts.clone(),
             total: 100,
@@ -140,10 +142,48 @@ impl Maker<'_> {
         self.commit(Command::ImportEnd {
             token,
             facts,
+            zkey: None,
             vk,
             matrices,
         })?;
         Ok(circuit)
+    }
+
+    fn circuit_with_its_key_made_here(&self, process: ProcessId) -> Result<()> {
+        let circuit = Digest::of(b"a description with something random in it");
+        let facts = CircuitFacts {
+            constraints: 8,
+            wires: 10,
+            public: 1,
+            domain_log2: 4,
+            key_bytes: 4096,
+            insecure: true,
+            setup: "{\"kind\":\"insecure-local\"}".into(),
+        };
+        let files = SourceFiles {
+            r1cs: Some(self.objects.put(b"r1cs")?),
+            ..SourceFiles::default()
+        };
+        self.commit(Command::CircuitAdd(CircuitAdd {
+            name: "made-here".into(),
+            circuit,
+            files,
+            allow_unfinished: false,
+            local_setup: true,
+            replace: false,
+            facts: facts.clone(),
+            total: 100,
+            actor: "fixture".into(),
+        }))?;
+        let token = self.grant(Command::ImportStart { circuit, process })?.0;
+        self.commit(Command::ImportEnd {
+            token,
+            facts,
+            zkey: Some(self.objects.put(b"a key made here")?),
+            vk: self.objects.put(b"its vk")?,
+            matrices: self.objects.put(b"its matrices")?,
+        })?;
+        Ok(())
     }
 
     fn submit(&self, partitions: u32, circuit: Option<Digest>) -> Result<JobNumber> {

@@ -320,6 +320,8 @@ pub enum What {
         files: SourceFiles,
         /// A key without a phase-2 contribution is allowed.
         allow_unfinished: bool,
+        /// The import makes the key.
+        local_setup: bool,
         /// What the headers say.
         facts: CircuitFacts,
         /// Units of work its import has.
@@ -358,6 +360,8 @@ pub enum What {
         circuit: Digest,
         /// What is known of it now.
         facts: CircuitFacts,
+        /// The object with the key that the import made, if it was to make one.
+        zkey: Option<Digest>,
         /// The object with its verification key.
         vk: Digest,
         /// The object with its compiled matrices.

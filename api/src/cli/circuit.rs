@@ -44,15 +44,16 @@ pub enum Circuit {
 #[command(
     after_help = "Example: proofkeep circuit add sha256 --zkey circuit.zkey --r1cs circuit.r1cs --wasm circuit.wasm --sym circuit.sym\n\n\
                   With the .r1cs a bad witness is named before it is proved; with the .wasm, inputs can be input.json;\n\
-                  with the .sym, errors name signals. Jobs may be submitted while the key is still being checked."
+                  with the .sym, errors name signals. Jobs may be submitted while the key is still being checked.\n\n\
+                  A key for tests, made by the daemon: proofkeep circuit add sha256 --r1cs circuit.r1cs --setup insecure-local"
 )]
 pub struct Add {
     /// Its name
     #[arg(value_parser = arguments::name())]
     name: String,
     /// The proving key
-    #[arg(long, value_name = "circuit.zkey")]
-    zkey: PathBuf,
+    #[arg(long, value_name = "circuit.zkey", required_unless_present = "setup")]
+    zkey: Option<PathBuf>,
     /// The constraints
     #[arg(long, value_name = "circuit.r1cs")]
     r1cs: Option<PathBuf>,
@@ -62,6 +63,14 @@ pub struct Add {
     /// The names of the signals
     #[arg(long, value_name = "circuit.sym")]
     sym: Option<PathBuf>,
+    /// Let the daemon make a key from the constraints: insecure-local, for tests only, whose proofs convince nobody
+    #[arg(
+        long,
+        value_name = "insecure-local",
+        conflicts_with = "zkey",
+        requires = "r1cs"
+    )]
+    setup: Option<String>,
     /// Point the name to this circuit even if it points to another one
     #[arg(long)]
     replace: bool,
@@ -113,7 +122,7 @@ fn add(command: &Add, out: &Out) -> Result<Exit, CliError> {
     let client = command.server.client()?;
     let mut body = Map::new();
     let files = [
-        ("zkey", Some(&command.zkey)),
+        ("zkey", command.zkey.as_ref()),
         ("r1cs", command.r1cs.as_ref()),
         ("wasm", command.wasm.as_ref()),
         ("sym", command.sym.as_ref()),
@@ -125,6 +134,9 @@ fn add(command: &Add, out: &Out) -> Result<Exit, CliError> {
         }
     }
     out.progress_done();
+    if let Some(setup) = &command.setup {
+        body.insert("setup".to_owned(), setup.as_str().into());
+    }
     if command.allow_unfinished_setup {
         body.insert("allow_unfinished_setup".to_owned(), true.into());
     }
@@ -143,7 +155,7 @@ fn add(command: &Add, out: &Out) -> Result<Exit, CliError> {
             .timeout
             .is_some_and(|timeout| start.elapsed() >= timeout)
         {
-            let detail = format!("circuit {} is still being checked; that goes on", command.name);
+            let detail = format!("circuit {} is still being imported; that goes on", command.name);
             return Err(CliError {
                 exit: Exit::TimedOut,
                 code: "timed-out".to_owned(),
@@ -156,7 +168,7 @@ fn add(command: &Add, out: &Out) -> Result<Exit, CliError> {
     out.progress_done();
     if circuit["insecure"] == Value::Bool(true) {
         out.note(
-            "warning: this key was made from a seed; whoever knows that can forge proofs. For tests only.",
+            "warning: this key came from no ceremony; whoever knows what it was made from can forge proofs. For tests only.",
         );
     }
     out.data(&circuit, || head(&circuit));
@@ -195,6 +207,9 @@ fn head(circuit: &Value) -> String {
     ));
     if circuit["insecure"] == Value::Bool(true) {
         line.push_str("  INSECURE key");
+    }
+    if circuit["refused"].is_object() {
+        line.push_str(", refused for new jobs");
     }
     let error = failure(&circuit["error"]);
     if !error.is_empty() {

@@ -64,7 +64,7 @@ pub struct Serve {
     /// The most instructions, about, that a circom calculator may run
     #[arg(long, value_name = "N")]
     wasm_fuel: Option<u64>,
-    /// Whether keys made by circuit setup --insecure are accepted [default: true]
+    /// Whether keys that came from no ceremony are accepted and used for new jobs [default: true]
     #[arg(long, value_name = "BOOL")]
     allow_insecure_setup: Option<bool>,
 }

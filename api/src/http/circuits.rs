@@ -8,7 +8,7 @@ use proofkeep_store::query;
 use proofkeep_store::records::{Circuit, CircuitState};
 use serde_json::json;
 use warp::http::StatusCode;
-use warp::http::header::{LINK, LOCATION};
+use warp::http::header::{HeaderName, LINK, LOCATION};
 
 use super::answer::{Outcome, body, empty, json, with};
 use super::context::{ACTOR, Context};
@@ -16,6 +16,9 @@ use super::prefer;
 use super::problem::{not_ready, shown};
 use super::request::Request;
 use crate::render::circuit;
+
+/// On the verification key of a circuit that anyone can forge proofs for.
+const INSECURE: HeaderName = HeaderName::from_static("proofkeep-insecure");
 
 /// Registers a circuit. 202 while it is imported; `Prefer: wait` waits for the import.
 pub(super) async fn put(context: &Context, request: &mut Request) -> Outcome {
@@ -59,7 +62,10 @@ pub(super) async fn list(context: &Context, request: &mut Request) -> Outcome {
     let circuits: Vec<_> = page
         .circuits
         .iter()
-        .map(|(name, found)| circuit::draw(name, found, resident(found.digest), now))
+        .map(|(name, found)| {
+            let refused = context.engine.refused(found);
+            circuit::draw(name, found, resident(found.digest), refused, now)
+        })
         .collect();
     let answer = json(
         StatusCode::OK,
@@ -99,11 +105,16 @@ pub(super) async fn vk(context: &Context, request: &mut Request) -> Outcome {
     let query = request.query(&["format"])?;
     query.read("format", "snarkjs", |text| (text == "snarkjs").then_some(()))?;
     let found = find(context, request.param(0)).await?;
-    Ok(body(
+    let answer = body(
         StatusCode::OK,
         "application/json",
         context.object(vk_of(&found)?).await?,
-    ))
+    );
+    Ok(match found.facts.insecure {
+        // The body is snarkjs's, member for member, so the warning stands beside it.
+        true => with(answer, INSECURE, "true"),
+        false => answer,
+    })
 }
 
 /// The object with a circuit's verification key; 409 before it is imported.
@@ -179,6 +190,12 @@ fn drawn(context: &Context, name: &str, found: &Circuit, status: StatusCode) -> 
         .map(|key| key.bytes);
     json(
         status,
-        &circuit::draw(name, found, resident, context.engine.clock().now()),
+        &circuit::draw(
+            name,
+            found,
+            resident,
+            context.engine.refused(found),
+            context.engine.clock().now(),
+        ),
     )
 }

@@ -21,7 +21,7 @@ use super::context::Context;
 use super::health::STUCK;
 use super::problem::{stuck, unreadable};
 use super::request::Request;
-use crate::render::status::{Around, StoreReport, draw};
+use crate::render::status::{Around, NamedCircuit, StoreReport, draw};
 
 /// How long a status may wait for the store.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -35,7 +35,7 @@ const STALE: HeaderName = HeaderName::from_static("proofkeep-stale-ms");
 /// One read.
 struct Picture {
     status: Status,
-    circuits: Vec<(Digest, String)>,
+    circuits: Vec<NamedCircuit>,
     taken: Instant,
 }
 
@@ -130,7 +130,11 @@ fn read_picture(
     let mut circuits = Vec::with_capacity(digests.len());
     for digest in digests {
         if let Some(circuit) = query::circuit(view, digest)? {
-            circuits.push((digest, circuit.name));
+            circuits.push(NamedCircuit {
+                digest,
+                name: circuit.name,
+                insecure: circuit.facts.insecure,
+            });
         }
     }
     Ok(Picture {
@@ -140,7 +144,7 @@ fn read_picture(
     })
 }
 
-fn around(engine: &Engine, circuits: Vec<(Digest, String)>, test_build: bool) -> Around {
+fn around(engine: &Engine, circuits: Vec<NamedCircuit>, test_build: bool) -> Around {
     let handle = engine.handle();
     let stats = handle.stats();
     let data = engine.store().data();
@@ -166,13 +170,13 @@ fn around(engine: &Engine, circuits: Vec<(Digest, String)>, test_build: bool) ->
     }
 }
 
-fn surroundings(engine: &Engine, circuits: &[(Digest, String)]) -> Surroundings {
+fn surroundings(engine: &Engine, circuits: &[NamedCircuit]) -> Surroundings {
     let memory = engine.memory();
     let name = |digest: Digest| {
         circuits
             .iter()
-            .find(|(found, _)| *found == digest)
-            .map(|(_, name)| name.clone())
+            .find(|circuit| circuit.digest == digest)
+            .map(|circuit| circuit.name.clone())
     };
     let srs = memory
         .keys
@@ -181,7 +185,7 @@ fn surroundings(engine: &Engine, circuits: &[(Digest, String)]) -> Surroundings 
         .map(|key| Allocation {
             circuit_id: name(key.circuit).unwrap_or_else(|| key.circuit.to_string()),
             bytes: key.bytes,
-            last_used_secs_ago: 0,
+            last_used_secs_ago: key.idle_ms / 1000,
             evictable: key.evictable,
         });
     Surroundings {

@@ -1,13 +1,20 @@
 //! A circuit.
 
+use proofkeep_engine::problem::Problem;
 use proofkeep_store::ids::Millis;
 use proofkeep_store::records::{Circuit, CircuitState};
 use serde_json::{Map, Value, json};
 
 use super::{failure, text, time};
 
-/// One circuit under one of its names. `resident`: bytes of its key in memory now.
-pub(crate) fn draw(name: &str, circuit: &Circuit, resident: Option<u64>, now: Millis) -> Value {
+/// One circuit under one of its names. `resident`: bytes of its key in memory now; `refused`: why it takes no new jobs.
+pub(crate) fn draw(
+    name: &str,
+    circuit: &Circuit,
+    resident: Option<u64>,
+    refused: Option<Problem>,
+    now: Millis,
+) -> Value {
     let facts = &circuit.facts;
     let files = [
         ("r1cs", circuit.files.r1cs),
@@ -35,6 +42,13 @@ pub(crate) fn draw(name: &str, circuit: &Circuit, resident: Option<u64>, now: Mi
     put("domain_log2", facts.domain_log2.into());
     put("insecure", facts.insecure.into());
     put("setup", serde_json::from_str(&facts.setup).unwrap_or(Value::Null));
+    put(
+        "refused",
+        refused.map_or(
+            Value::Null,
+            |why| json!({ "code": why.code, "detail": why.detail }),
+        ),
+    );
     put("allow_unfinished_setup", circuit.allow_unfinished.into());
     put("files", files.into());
     put("vk", text(circuit.vk));

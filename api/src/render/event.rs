@@ -191,9 +191,11 @@ fn circuit(what: &What) -> Value {
             facts,
             total,
             actor,
+            local_setup,
             ..
         } => json!({
-            "circuit_digest": circuit.to_string(), "circuit": name, "total": total, "actor": actor, "facts": self::facts(facts),
+            "circuit_digest": circuit.to_string(), "circuit": name, "total": total, "actor": actor,
+            "local_setup": local_setup, "facts": self::facts(facts),
         }),
         What::CircuitNamed { name, circuit } => {
             json!({ "circuit_digest": circuit.to_string(), "circuit": name })
@@ -205,10 +207,15 @@ fn circuit(what: &What) -> Value {
             json!({ "circuit_digest": circuit.to_string(), "done": done })
         }
         What::ImportEnded {
-            circuit, facts, vk, ..
-        } => {
-            json!({ "circuit_digest": circuit.to_string(), "vk": vk.to_string(), "facts": self::facts(facts) })
-        }
+            circuit,
+            facts,
+            zkey,
+            vk,
+            ..
+        } => json!({
+            "circuit_digest": circuit.to_string(), "made_zkey": zkey.map(|zkey| zkey.to_string()), "vk": vk.to_string(),
+            "facts": self::facts(facts),
+        }),
         What::ImportFailed {
             circuit,
             failure: why,

@@ -21,10 +21,27 @@ pub(crate) struct Around {
     pub daemon_rss: u64,
     /// The store.
     pub store: StoreReport,
-    /// Names of the circuits whose keys are resident.
-    pub circuits: Vec<(Digest, String)>,
+    /// The circuits that are spoken of.
+    pub circuits: Vec<NamedCircuit>,
     /// A build for tests.
     pub test_build: bool,
+}
+
+/// What the picture says of a circuit.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedCircuit {
+    /// Its digest.
+    pub digest: Digest,
+    /// The name it was first registered under.
+    pub name: String,
+    /// Anyone can forge proofs under its key.
+    pub insecure: bool,
+}
+
+impl Around {
+    fn circuit(&self, digest: Digest) -> Option<&NamedCircuit> {
+        self.circuits.iter().find(|circuit| circuit.digest == digest)
+    }
 }
 
 /// The store, from outside.
@@ -48,7 +65,7 @@ pub(crate) struct StoreReport {
 
 /// Draws it.
 pub(crate) fn draw(status: &Status, around: &Around) -> Value {
-    let importing = |found: &Circuit| circuit::draw(&found.name, found, None, status.at);
+    let importing = |found: &Circuit| circuit::draw(&found.name, found, None, None, status.at);
     let mut members = Map::new();
     let mut put = |name: &str, value: Value| {
         members.insert(name.to_owned(), value);
@@ -159,13 +176,12 @@ fn queue(status: &Status) -> Value {
 }
 
 fn in_flight(status: &Status, around: &Around, found: &JobStatus) -> Value {
-    let circuit = found.job.circuit;
+    let circuit = found.job.circuit.and_then(|digest| around.circuit(digest));
     let mut members = job::head(&found.job, found.generation.as_ref(), None);
-    let name = around
-        .circuits
-        .iter()
-        .find(|(digest, _)| Some(*digest) == circuit)
-        .map(|(_, name)| name.as_str());
+    let name = circuit.map(|circuit| circuit.name.as_str());
+    if circuit.is_some_and(|circuit| circuit.insecure) {
+        members.insert("insecure".to_owned(), true.into());
+    }
     let memory = around.memory.short == Some(found.job.number) && found.summary.running == 0;
     let reason = found
         .reason
@@ -275,17 +291,14 @@ fn memory(around: &Around) -> Value {
         .keys
         .iter()
         .map(|key| {
-            let name = around
-                .circuits
-                .iter()
-                .find(|(digest, _)| *digest == key.circuit)
-                .map(|(_, name)| name.as_str());
+            let name = around.circuit(key.circuit).map(|circuit| circuit.name.as_str());
             json!({
                 "circuit": name,
                 "circuit_digest": key.circuit.to_string(),
                 "bytes": key.bytes,
                 "resident": key.resident,
                 "evictable": key.evictable,
+                "idle_ms": key.idle_ms,
             })
         })
         .collect();

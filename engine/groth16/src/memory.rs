@@ -2,6 +2,7 @@
 
 use crate::curve::{Curve, G1, G2};
 use crate::msm::bucket_bytes;
+use crate::setup::table_bytes;
 
 /// What a prover allocates whatever the circuit: stacks, lists, the allocator's own.
 pub const SLACK: u64 = 32 << 20;
@@ -66,6 +67,9 @@ pub struct KeyCounts {
     pub terms: u64,
 }
 
+/// Bytes of a term of a matrix: its wire and its place, and its coefficient if no other is the same.
+pub const TERM_BYTES: u64 = 8 + 32;
+
 /// Bytes of a resident key at most: all points (mapped or not), index lists, matrices with every coefficient distinct,
 /// and the domain's factors.
 pub fn key_bytes(counts: KeyCounts) -> u64 {
@@ -78,6 +82,21 @@ pub fn key_bytes(counts: KeyCounts) -> u64 {
     } = counts;
     let points = g1 * (2 * wires + wires.saturating_sub(public) + public + 1 + domain) + g2 * wires;
     let lists = 4 * 4 * wires;
-    let matrices = 3 * 4 * (domain + 1) + (8 + 32) * terms;
-    points + lists + matrices + 64 * domain
+    points + lists + matrix_bytes(domain, terms) + 64 * domain
+}
+
+fn matrix_bytes(domain: u64, terms: u64) -> u64 {
+    3 * 4 * (domain + 1) + TERM_BYTES * terms
+}
+
+/// Bytes that making a key takes at most, the mapped `.r1cs` and the written file not included: the columns of A, B and
+/// C at τ and what they come to for IC and C, two sets of Lagrange polynomials, the matrices while they are compiled
+/// and after, and the tables of multiples.
+pub fn setup_bytes(counts: KeyCounts) -> u64 {
+    let KeyCounts {
+        wires, domain, terms, ..
+    } = counts;
+    let scalars = 32 * (5 * wires + 2 * domain);
+    let tables = table_bytes::<G1>(3 * wires + domain) + table_bytes::<G2>(wires);
+    scalars + 2 * matrix_bytes(domain, terms) + tables + SLACK
 }

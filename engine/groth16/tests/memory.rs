@@ -4,6 +4,7 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +13,8 @@ use proofkeep_formats::r1cs::R1cs;
 use proofkeep_groth16::backend::Backend;
 use proofkeep_groth16::key::ProvingKey;
 use proofkeep_groth16::matrices::Matrices;
-use proofkeep_groth16::memory::{KeyCounts, key_bytes as key_bound, working_set};
+use proofkeep_groth16::memory::{KeyCounts, SLACK, key_bytes as key_bound, setup_bytes, working_set};
+use proofkeep_groth16::setup::insecure_setup;
 use proofkeep_groth16::stages::Prover;
 use proofkeep_groth16::witness::Witness;
 
@@ -41,6 +43,31 @@ static ALLOCATOR: Counting = Counting;
 /// Room for what does not grow with the circuit: thread pools, tasks, their results.
 const SMALL: usize = 1 << 20;
 
+/// Takes what is written and keeps nothing.
+struct Nowhere(u64);
+
+impl Write for Nowhere {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Nowhere {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        match to {
+            SeekFrom::Start(place) => self.0 = place,
+            SeekFrom::Current(0) => {}
+            other => panic!("a key's writer goes nowhere else: {other:?}"),
+        }
+        Ok(self.0)
+    }
+}
+
 #[test]
 fn proving_and_the_key_stay_below_their_estimates() {
     for (log2, threads) in [(10u32, 1), (13, 1), (13, 2), (14, 4)] {
@@ -58,6 +85,18 @@ fn proving_and_the_key_stay_below_their_estimates() {
             terms: terms as u64,
         };
         assert!(key.owned_bytes() <= key_bound(counts));
+
+        let before = NOW.load(Ordering::SeqCst);
+        PEAK.store(before, Ordering::SeqCst);
+        let parsed = R1cs::parse(&r1cs).unwrap();
+        insecure_setup(&parsed, b"memory", Nowhere(0), &backend(threads), &mut go_on).unwrap();
+        let peak = PEAK.load(Ordering::SeqCst) - before;
+        let estimate = (setup_bytes(counts) - SLACK) as usize;
+        println!("setup, 2^{log2}, {threads} threads: {peak} bytes, estimated {estimate}");
+        assert!(
+            peak <= estimate + SMALL,
+            "setup, 2^{log2}: {peak} bytes, estimated {estimate}"
+        );
 
         let witness = Witness::new(&values).unwrap();
         for backend in every_backend(threads) {

@@ -1,6 +1,7 @@
 //! The accounts themselves: pure, so that the scheduler can try a decision on a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use proofkeep_store::ids::{Digest, JobNumber, ProcessId};
 
@@ -53,6 +54,19 @@ pub struct KeyState {
     pub resident: BTreeSet<ProcessId>,
     /// It was asked to go.
     pub evicting: bool,
+    /// Since when nobody pins it, as far as [`Accounts::rest`] noted it.
+    pub idle_since: Option<Instant>,
+}
+
+impl KeyState {
+    /// How long nobody has pinned it, in milliseconds; 0 while somebody does.
+    #[must_use]
+    pub fn idle_ms(&self, now: Instant) -> u64 {
+        let idle = self
+            .idle_since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 /// Tickets in force and resident keys.
@@ -151,7 +165,7 @@ impl Accounts {
                 ..KeyState::default()
             });
             key.pins += 1;
-            key.evicting = false;
+            (key.evicting, key.idle_since) = (false, None);
         }
         self.tickets.insert(ask.of, *ask);
         self.peak = self.peak.max(self.reserved());
@@ -186,6 +200,14 @@ impl Accounts {
         key.bytes = key.bytes.max(bytes);
         key.resident.insert(process);
         self.peak = self.peak.max(self.reserved());
+    }
+
+    /// Notes that keys which nobody pins are idle from now on, if they weren't before. Nothing depends on it but what is
+    /// shown of them.
+    pub fn rest(&mut self, now: Instant) {
+        for key in self.keys.values_mut().filter(|key| key.pins == 0) {
+            key.idle_since.get_or_insert(now);
+        }
     }
 
     /// A key was asked to go.
@@ -290,6 +312,25 @@ mod tests {
         assert_eq!((accounts.idle_keys().len(), accounts.coming_back()), (0, 500));
         accounts.key(process(1), Digest([7; 32]), 0);
         assert_eq!(accounts.reserved(), 0);
+    }
+
+    #[test]
+    fn a_key_is_idle_since_its_last_user_went() {
+        let (mut accounts, start) = (Accounts::new(1000), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let idle = |accounts: &Accounts, seconds| accounts.keys()[&Digest([7; 32])].idle_ms(at(seconds));
+        accounts.ask(&ask(1, 1, 1, Some((7, 500)))).unwrap();
+        accounts.ask(&ask(2, 1, 1, Some((7, 500)))).unwrap();
+        accounts.key(process(1), Digest([7; 32]), 500);
+        accounts.end(ask(1, 1, 0, None).of);
+        accounts.rest(at(2));
+        assert_eq!(idle(&accounts, 9), 0, "one uses it still");
+        accounts.end(ask(2, 1, 0, None).of);
+        accounts.rest(at(3));
+        accounts.rest(at(4));
+        assert_eq!(idle(&accounts, 9), 6000);
+        accounts.ask(&ask(3, 1, 1, Some((7, 500)))).unwrap();
+        assert_eq!(idle(&accounts, 10), 0);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod accounts;
 mod limits;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use proofkeep_store::ids::{Digest, ProcessId};
@@ -83,7 +84,11 @@ impl Ledger {
     }
 
     fn change(&self, change: impl FnOnce(&mut Accounts)) {
-        change(&mut self.shared.accounts.lock());
+        {
+            let mut accounts = self.shared.accounts.lock();
+            change(&mut accounts);
+            accounts.rest(Instant::now());
+        }
         // After the change, so that whoever sees the new number sees the change too.
         self.shared
             .changes

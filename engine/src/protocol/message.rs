@@ -89,6 +89,8 @@ pub struct CircuitFiles {
     pub vk: Option<[u8; 32]>,
     /// A key without a phase-2 contribution is allowed.
     pub allow_unfinished: bool,
+    /// There is no key before the import has made it.
+    pub local_setup: bool,
 }
 
 /// What the daemon says.
@@ -164,7 +166,7 @@ pub enum ToWorker {
         token: WireToken,
         /// Its files.
         files: CircuitFiles,
-        /// Units done by earlier tries.
+        /// Units done by earlier tries; without a meaning where the key is to be made.
         done: u64,
     },
     /// Finish what runs within the grace period (checkpoints were asked by `Stop`), then exit 0.
@@ -252,6 +254,8 @@ pub enum FromWorker {
         token: WireToken,
         /// What is known of it now.
         facts: WireFacts,
+        /// The object with its key, if the import made it.
+        zkey: Option<[u8; 32]>,
         /// The object with its verification key.
         vk: [u8; 32],
         /// The object with its compiled matrices.
@@ -400,6 +404,7 @@ impl From<&Circuit> for CircuitFiles {
             matrices: bytes(circuit.matrices),
             vk: bytes(circuit.vk),
             allow_unfinished: circuit.allow_unfinished,
+            local_setup: circuit.local_setup,
         }
     }
 }

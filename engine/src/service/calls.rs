@@ -14,6 +14,7 @@ use super::{Engine, check, problems};
 use crate::circuits::plan_circuit;
 use crate::desk::unreadable;
 use crate::kinds::Desk as _;
+use crate::kinds::groth16::local_setup_bytes;
 use crate::problem::Problem;
 use crate::request::{self, Asker};
 use crate::shared::{Core, INSECURE_SETUP};
@@ -52,6 +53,7 @@ impl Engine {
             .blocking(move || {
                 let (mut submit, _) = request::submit(&body, asker, &core.kinds, &desk)?;
                 let budget = core.ledger.snapshot().budget();
+                check_allowed(&core, submit.circuit)?;
                 let key = key_bytes(&core, submit.circuit)?;
                 submit.budget_bytes = budget.saturating_sub(key);
                 if submit.ticket_bytes > submit.budget_bytes {
@@ -132,6 +134,7 @@ impl Engine {
             .blocking(move || {
                 let number = find(&core, id)?;
                 let job = core.job(number).map_err(|error| unreadable(&error))?;
+                check_allowed(&core, job.circuit)?;
                 let replacement = replacement(&core, &desk, &job, &body)?;
                 let damaged = match job.state {
                     JobState::Succeeded => check::damaged(&core, &job),
@@ -203,36 +206,46 @@ impl Engine {
     ) -> Result<Registered, Problem> {
         let _admitted = self.admit()?;
         let (core, desk) = (Arc::clone(&self.core), self.desk.clone());
-        let (name, actor) = (name.to_owned(), actor.to_owned());
+        let (asked, actor) = (name.to_owned(), actor.to_owned());
         let add = self
             .blocking(move || {
                 let spec = request::value(&body)?;
-                let add = plan_circuit(&desk, &name, &spec, replace, &actor)?;
+                let add = plan_circuit(&desk, &asked, &spec, replace, &actor)?;
                 if add.facts.insecure && !core.allow_insecure_setup {
                     return Err(Problem::input("insecure-setup", INSECURE_SETUP));
                 }
                 let budget = core.ledger.snapshot().budget();
-                if add.facts.key_bytes > budget {
-                    let (needed, circuit) = (add.facts.key_bytes, add.circuit);
+                let made = match add.local_setup {
+                    true => local_setup_bytes(&add.facts),
+                    false => 0,
+                };
+                let needed = made.max(add.facts.key_bytes);
+                if needed > budget {
+                    let what = if made == needed { "making the key" } else { "the key" };
                     let detail = format!(
-                        "the key of {circuit} takes {needed} bytes of memory and the budget is {budget} bytes; give \
-                         proofkeep more memory, or use a smaller circuit"
+                        "{what} of {} takes {needed} bytes of memory and the budget is {budget} bytes; give proofkeep \
+                         more memory, or use a smaller circuit",
+                        add.name
                     );
                     return Err(Problem::input("needs-memory", detail));
                 }
                 Ok(add)
             })
             .await?;
-        let digest = add.circuit;
+        let (digest, local_setup) = (add.circuit, add.local_setup);
         let committed = self
             .core
             .handle
             .commit(Command::CircuitAdd(add))
             .await
             .map_err(problems::commit)?;
-        let core = Arc::clone(&self.core);
+        let (core, desk, name) = (Arc::clone(&self.core), self.desk.clone(), name.to_owned());
         let circuit = self
-            .blocking(move || core.circuit(digest).map_err(|error| unreadable(&error)))
+            .blocking(move || match local_setup {
+                // Asked again for a key that was made here, the store took the circuit that has it.
+                true => desk.circuit(&name),
+                false => core.circuit(digest).map_err(|error| unreadable(&error)),
+            })
             .await?;
         Ok(Registered {
             circuit,
@@ -301,13 +314,23 @@ fn replacement(
     request::replacement(body, &request, &core.kinds, desk)
 }
 
+/// Bytes of the key that new work for a circuit needs.
 fn key_bytes(core: &Core, circuit: Option<Digest>) -> Result<u64, Problem> {
     let Some(digest) = circuit else { return Ok(0) };
-    Ok(core
-        .circuit(digest)
-        .map_err(|error| unreadable(&error))?
-        .facts
-        .key_bytes)
+    let circuit = core.circuit(digest).map_err(|error| unreadable(&error))?;
+    Ok(circuit.facts.key_bytes)
+}
+
+/// Refuses new work for a circuit whose key isn't allowed. A circuit that isn't there is the store's to refuse.
+fn check_allowed(core: &Core, circuit: Option<Digest>) -> Result<(), Problem> {
+    let Some(Ok(circuit)) = circuit.map(|digest| core.circuit(digest)) else {
+        return Ok(());
+    };
+    if core.refuses(&circuit) {
+        let detail = format!("circuit {}: {INSECURE_SETUP}", circuit.name);
+        return Err(Problem::input("insecure-setup", detail));
+    }
+    Ok(())
 }
 
 fn unexpected(reply: &Reply) -> Problem {

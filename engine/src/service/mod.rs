@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::format::DataDir;
 use proofkeep_store::ids::{Digest, JobNumber, ProcessId};
 use proofkeep_store::machine::{Machine, Rules};
-use proofkeep_store::records::BootEnd;
+use proofkeep_store::records::{BootEnd, Circuit};
 use proofkeep_store::{Limits, OpenError, Options, Store, query};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -30,9 +30,10 @@ pub use calls::{Registered, Submitted};
 use crate::budget::{Ledger, machine_memory};
 use crate::desk::DaemonDesk;
 use crate::kinds::Kinds;
+use crate::problem::Problem;
 use crate::recover::{self, RecoverError};
 use crate::schedule::Retention;
-use crate::shared::Core;
+use crate::shared::{Core, INSECURE_SETUP};
 use crate::workers::{DeviceConfig, Fleet, Greeting, Patience};
 use run::{Loop, Order, Window};
 
@@ -61,7 +62,8 @@ pub struct EngineConfig {
     pub wasm_memory_bytes: u64,
     /// Its fuel.
     pub wasm_fuel: u64,
-    /// Keys that anyone can forge under may be registered. Most are found out at once, the rest by their import.
+    /// Keys that anyone can forge under may be registered and used. Most are found out at once, the rest by their import.
+    /// If not, circuits that have such a key already take no new jobs; jobs that were accepted go on.
     pub allow_insecure_setup: bool,
     /// The build, as boots name it.
     pub version: String,
@@ -140,6 +142,8 @@ pub struct KeyReport {
     pub resident: bool,
     /// Nobody needs it now.
     pub evictable: bool,
+    /// How long nobody has needed it, in milliseconds; 0 while somebody does.
+    pub idle_ms: u64,
 }
 
 /// A device, as status shows it.
@@ -321,7 +325,7 @@ impl Engine {
     /// Memory now.
     #[must_use]
     pub fn memory(&self) -> MemoryReport {
-        let accounts = self.core.ledger.snapshot();
+        let (accounts, now) = (self.core.ledger.snapshot(), Instant::now());
         let used = self
             .window
             .processes
@@ -334,6 +338,7 @@ impl Engine {
             bytes: key.bytes,
             resident: !key.resident.is_empty(),
             evictable: key.pins == 0,
+            idle_ms: key.idle_ms(now),
         });
         MemoryReport {
             budget: accounts.budget(),
@@ -343,6 +348,15 @@ impl Engine {
             keys: keys.collect(),
             short: *self.window.short_of_memory.lock(),
         }
+    }
+
+    /// Why a circuit takes no new jobs although it was registered, if it doesn't: its key is one that anyone can forge
+    /// under, and such keys aren't allowed any more.
+    #[must_use]
+    pub fn refused(&self, circuit: &Circuit) -> Option<Problem> {
+        self.core
+            .refuses(circuit)
+            .then(|| Problem::input("insecure-setup", INSECURE_SETUP))
     }
 
     /// Devices now.
@@ -380,19 +394,14 @@ impl Engine {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, crate::problem::Problem> + Send + 'static,
-    ) -> Result<T, crate::problem::Problem> {
+        work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
         match self.blocking.spawn_blocking(work).await {
             Ok(result) => result,
             Err(error) if error.is_panic() => {
                 let detail =
                     "the request made proofkeep panic; this is a fault of proofkeep, please report it";
-                Err(crate::problem::Problem::new(
-                    500,
-                    "panic",
-                    "this is a fault of proofkeep",
-                    detail,
-                ))
+                Err(Problem::new(500, "panic", "this is a fault of proofkeep", detail))
             }
             Err(_) => Err(problems::stopping()),
         }

@@ -4,6 +4,8 @@ use proofkeep_store::CommitError;
 use proofkeep_store::machine::Refusal;
 use uuid::Uuid;
 
+use serde_json::json;
+
 use crate::desk::{missing, unreadable};
 use crate::problem::Problem;
 
@@ -59,6 +61,9 @@ fn refused(refusal: &Refusal) -> Problem {
         }
         Refusal::SlotTaken | Refusal::EnoughAhead | Refusal::NotDue => conflict("not-now").retryable(),
         Refusal::CircuitNotReady => conflict("circuit-not-ready").retryable(),
+        Refusal::ImportUnderWay { done, total } => conflict("circuit-importing")
+            .with("progress", json!({ "done": done, "total": total }))
+            .retryable(),
         Refusal::CircuitFailed(_) => conflict("circuit-failed"),
         Refusal::CircuitInUse { jobs } => conflict("circuit-in-use").with("jobs", (*jobs).into()),
         Refusal::NameTaken(digest) => {

@@ -321,7 +321,7 @@ impl Loop {
         let (follow, again) = decision.follow(&committed.reply);
         match follow {
             Follow::Synth { attempt, token, ask } => self.synth(attempt, token, &ask).await,
-            Follow::Import { circuit, token, ask } => self.import(circuit, token, &ask),
+            Follow::Import { circuit, token, ask } => self.import(circuit, token, &ask).await,
             Follow::Prove {
                 attempt,
                 token,

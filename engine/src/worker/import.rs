@@ -1,4 +1,4 @@
-//! One import: a circuit is checked and compiled.
+//! One import: a circuit is checked and compiled, and its key made if there is none.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::tasks::Task;
 use crate::kinds::groth16;
 use crate::protocol::{CircuitFiles, FromWorker, WireToken};
 
-/// How often the daemon hears how many points are checked; it makes each such word durable.
+/// How often the daemon hears how many points are made and checked; it makes each such word durable.
 const TELL: Duration = Duration::from_secs(2);
 
 pub(super) fn run(worker: &Arc<Worker>, task: &Arc<Task>, token: WireToken, files: &CircuitFiles, done: u64) {
@@ -35,6 +35,7 @@ pub(super) fn run(worker: &Arc<Worker>, task: &Arc<Task>, token: WireToken, file
         Ok(imported) => FromWorker::ImportDone {
             token,
             facts: (&imported.facts).into(),
+            zkey: imported.zkey.map(|zkey| zkey.0),
             vk: imported.vk.0,
             matrices: imported.matrices.0,
         },

@@ -8,7 +8,7 @@ use proofkeep_store::machine::{Command, ProofStored, Refusal, SynthEnd};
 use proofkeep_store::records::{AttemptRef, CircuitFacts, Failure, FailureClass};
 
 use super::held::{Held, HeldStage, Made};
-use crate::protocol::{FromWorker, WireFacts, WireFailure, WirePiece, Work};
+use crate::protocol::{FromWorker, WireFailure, WirePiece, Work};
 use crate::shared::INSECURE_SETUP;
 
 /// A device that says it isn't available is left alone for this long, in milliseconds.
@@ -97,11 +97,18 @@ pub fn other(
         FromWorker::ImportDone {
             token,
             facts,
+            zkey,
             vk,
             matrices,
         } => {
-            let ended = (Digest(vk), Digest(matrices));
-            import_done(held, token.into(), facts, ended, allow_insecure_setup, now)
+            let command = Command::ImportEnd {
+                token: token.into(),
+                facts: CircuitFacts::from(facts),
+                zkey: zkey.map(Digest),
+                vk: Digest(vk),
+                matrices: Digest(matrices),
+            };
+            import_done(held, token.into(), command, allow_insecure_setup, now)
         }
         FromWorker::Dropped { work } => dropped(work),
         FromWorker::Hello { .. }
@@ -298,27 +305,20 @@ fn imported(held: &mut Held, token: Token, done: u64, now: Instant) -> Vec<Act> 
     vec![import_progress(token, done)]
 }
 
-/// A circuit is checked and compiled.
+/// A circuit is checked and compiled, which `end` says.
 fn import_done(
     held: &mut Held,
     token: Token,
-    facts: WireFacts,
-    (vk, matrices): (Digest, Digest),
+    end: Command,
     allow_insecure_setup: bool,
     now: Instant,
 ) -> Vec<Act> {
-    if facts.insecure && !allow_insecure_setup {
+    if matches!(&end, Command::ImportEnd { facts, .. } if facts.insecure) && !allow_insecure_setup {
         let refused = Failure::coded(FailureClass::CircuitFailed, "insecure-setup", INSECURE_SETUP);
         return import_failed(held, token, refused, now);
     }
-    let command = Command::ImportEnd {
-        token,
-        facts: CircuitFacts::from(facts),
-        vk,
-        matrices,
-    };
     vec![
-        Act::Commit("the end of an import", command, OnRefusal::ImportAgain(token)),
+        Act::Commit("the end of an import", end, OnRefusal::ImportAgain(token)),
         Act::ImportOver(token),
     ]
 }

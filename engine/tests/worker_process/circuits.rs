@@ -30,6 +30,7 @@ fn files(name: &str) -> CircuitFiles {
         matrices: None,
         vk: None,
         allow_unfinished: false,
+        local_setup: false,
     }
 }
 

@@ -20,15 +20,17 @@ crate::tests![
     files_of_different_circuits_are_told_apart,
     a_key_without_its_constraints_is_imported,
     broken_files_are_refused_for_good,
+    a_key_that_is_to_be_made_is_made_anew_each_time_and_proves,
+    making_a_key_stops_when_it_is_asked_to_and_leaves_nothing,
     an_unfinished_setup_that_is_allowed_is_marked_and_proves,
 ];
 
-/// What an import comes to.
-pub fn import(
+/// What an import comes to: what is known of the circuit, and its files with what was made.
+pub fn import_whole(
     daemon: &mut Daemon,
     files: &CircuitFiles,
     done: u64,
-) -> Result<(WireFacts, [u8; 32], [u8; 32]), WireFailure> {
+) -> Result<(WireFacts, CircuitFiles), WireFailure> {
     let asked = daemon.token();
     daemon.say(&ToWorker::Import {
         token: asked,
@@ -41,10 +43,17 @@ pub fn import(
             FromWorker::ImportDone {
                 token,
                 facts,
+                zkey,
                 vk,
                 matrices,
             } if token == asked => {
-                return Ok((facts, vk, matrices));
+                let files = CircuitFiles {
+                    zkey: zkey.or(files.zkey),
+                    vk: Some(vk),
+                    matrices: Some(matrices),
+                    ..files.clone()
+                };
+                return Ok((facts, files));
             }
             FromWorker::Failed { token, failure, .. } if token == asked => return Err(failure),
             other => panic!("expected the end of an import, heard {other:?}"),
@@ -52,14 +61,20 @@ pub fn import(
     }
 }
 
+/// What an import of a circuit with a key comes to: facts, verification key, matrices.
+pub fn import(
+    daemon: &mut Daemon,
+    files: &CircuitFiles,
+    done: u64,
+) -> Result<(WireFacts, [u8; 32], [u8; 32]), WireFailure> {
+    let (facts, made) = import_whole(daemon, files, done)?;
+    assert_eq!(made.zkey, files.zkey, "no key was to be made");
+    Ok((facts, made.vk.unwrap(), made.matrices.unwrap()))
+}
+
 /// The circuit's files with what its import made.
 pub fn imported(daemon: &mut Daemon, files: &CircuitFiles) -> CircuitFiles {
-    let (_, vk, matrices) = import(daemon, files, 0).unwrap();
-    CircuitFiles {
-        vk: Some(vk),
-        matrices: Some(matrices),
-        ..files.clone()
-    }
+    import_whole(daemon, files, 0).unwrap().1
 }
 
 fn an_imported_circuit_has_its_counts_its_setup_and_snarkjs_key() {
@@ -213,6 +228,88 @@ fn broken_files_are_refused_for_good() {
     }
     let failure = import(&mut daemon, &CircuitFiles { zkey: None, ..files }, 0).unwrap_err();
     assert_eq!(failure.code, "zkey-missing");
+}
+
+/// A fixture without its key.
+fn keyless(daemon: &Daemon, circuit: &str) -> CircuitFiles {
+    CircuitFiles {
+        zkey: None,
+        local_setup: true,
+        ..circom(daemon, circuit)
+    }
+}
+
+fn a_key_that_is_to_be_made_is_made_anew_each_time_and_proves() {
+    let mut daemon = Daemon::new();
+    let files = keyless(&daemon, "poseidon2");
+    // What an earlier try did is of no use: its key is another one.
+    let [(facts, made), (_, again)] = [0, 1000].map(|done| import_whole(&mut daemon, &files, done).unwrap());
+    assert!(
+        facts.insecure && facts.setup.contains("insecure-local"),
+        "{}",
+        facts.setup
+    );
+    assert!(made.zkey.is_some());
+    assert_ne!(made.zkey, again.zkey);
+    let zkey = std::fs::read(daemon.object(Digest(made.zkey.unwrap()))).unwrap();
+    assert_eq!(Digest::of(&zkey).0, made.zkey.unwrap());
+    // Both at once, as circuits of their own: nobody takes the one for the other.
+    let input = json!({"witness": daemon.put(&fixture("poseidon2", "witness.wtns")).to_string()});
+    let both = [
+        made,
+        CircuitFiles {
+            circuit: [7; 32],
+            ..again
+        },
+    ];
+    let proofs: Vec<_> = (1..)
+        .zip(&both)
+        .map(|(number, files)| {
+            let ready = daemon.synth(work(number), files, input.clone()).unwrap();
+            let proof = daemon.prove(work(number), &ready, Vec::new()).proof.unwrap();
+            (ready.public, proof)
+        })
+        .collect();
+    for (place, files) in both.iter().enumerate() {
+        let vk = std::fs::read(daemon.object(Digest(files.vk.unwrap()))).unwrap();
+        for (other, (public, proof)) in proofs.iter().enumerate() {
+            let verified = Groth16::new().verify(Some(&vk), public, proof);
+            assert_eq!(verified.is_ok(), place == other, "{verified:?}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(daemon.data.join("tmp")).unwrap().count(), 0);
+}
+
+fn making_a_key_stops_when_it_is_asked_to_and_leaves_nothing() {
+    let mut daemon = Daemon::new();
+    let files = CircuitFiles {
+        zkey: None,
+        local_setup: true,
+        ..large().files(&daemon)
+    };
+    let count = |daemon: &Daemon| -> usize {
+        let directories = std::fs::read_dir(daemon.data.join("objects")).unwrap();
+        directories
+            .map(|directory| std::fs::read_dir(directory.unwrap().path()).unwrap().count())
+            .sum()
+    };
+    let before = count(&daemon);
+    let token = daemon.token();
+    daemon.say(&ToWorker::Import {
+        token,
+        files,
+        done: 0,
+    });
+    daemon.say(&ToWorker::Stop {
+        token,
+        class: "shutdown".to_owned(),
+    });
+    match daemon.hear() {
+        FromWorker::Failed { failure, .. } => assert_eq!(failure.class, "shutdown"),
+        other => panic!("expected the end of an import, heard {other:?}"),
+    }
+    assert_eq!(count(&daemon), before);
+    assert_eq!(std::fs::read_dir(daemon.data.join("tmp")).unwrap().count(), 0);
 }
 
 fn an_unfinished_setup_that_is_allowed_is_marked_and_proves() {

@@ -57,6 +57,7 @@ fn the_peak_of_an_import_is_within_its_estimate() {
         name: "own".to_owned(),
         files: SourceFiles::default(),
         allow_unfinished: false,
+        local_setup: false,
         facts: facts.into(),
         state: CircuitState::Ready,
         vk: None,

@@ -44,6 +44,7 @@ pub struct Circuit {
     pub name: String,
     pub files: SourceFiles,
     pub allow_unfinished: bool,
+    pub local_setup: bool,
     pub facts: CircuitFacts,
     pub state: CircuitState,
     pub vk: Option<Digest>,

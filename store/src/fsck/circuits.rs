@@ -47,6 +47,14 @@ pub(super) fn check(checker: &mut Checker<'_>, mode: Mode) -> Result<(), ReadErr
             &key,
             "it is ready and has no verification key or no matrices",
         );
+        let made = circuit.local_setup && circuit.files.zkey.is_some();
+        let text = if made {
+            "it has a key that its import should make, and that hasn't ended"
+        } else {
+            "it is ready, and its import made no key"
+        };
+        let wrong = circuit.local_setup && made != (circuit.state == CircuitState::Ready);
+        checker.find_if(wrong, Invariant::Record, &key, text);
         if mode == Mode::Full {
             references(checker, circuit)?;
         }

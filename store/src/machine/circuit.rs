@@ -5,7 +5,7 @@ use crate::event::What;
 use crate::ids::{Digest, ProcessId, Token};
 use crate::keys::{self, Family};
 use crate::records::{
-    Circuit, CircuitFacts, CircuitState, Device, Failure, FailureClass, ImportState, Subject,
+    Circuit, CircuitFacts, CircuitState, Device, Failure, FailureClass, ImportState, SourceFiles, Subject,
 };
 
 /// Worker processes that may die by their own fault importing one circuit, in a row, before it is refused.
@@ -29,14 +29,26 @@ pub(super) fn add(tx: &mut Transaction<'_>, add: &CircuitAdd) -> Result<Reply, S
         }
         .into());
     }
+    if add.local_setup && (add.files.zkey.is_some() || add.files.r1cs.is_none()) {
+        return Err(Refusal::OutOfLimits {
+            field: "files",
+            expected: "a .r1cs and no .zkey, since the key is to be made".to_owned(),
+            found: "other files".to_owned(),
+        }
+        .into());
+    }
+    let circuit = match add.local_setup {
+        true => made_before(tx, add)?.unwrap_or(add.circuit),
+        false => add.circuit,
+    };
     let named = tx.digest_at(&keys::circuit_name(&add.name))?;
-    let there = tx.record::<Circuit>(&keys::circuit(add.circuit))?;
+    let there = tx.record::<Circuit>(&keys::circuit(circuit))?;
     let usable = there
         .as_ref()
         .is_some_and(|there| !matches!(there.state, CircuitState::Failed(_)));
     match named {
-        Some(other) if other != add.circuit && !add.replace => return Err(Refusal::NameTaken(other).into()),
-        Some(other) if other == add.circuit && usable => return Ok(Reply::Unchanged),
+        Some(other) if other != circuit && !add.replace => return Err(Refusal::NameTaken(other).into()),
+        Some(other) if other == circuit && usable => return Ok(Reply::Unchanged),
         _ => {}
     }
     if usable {
@@ -44,7 +56,7 @@ pub(super) fn add(tx: &mut Transaction<'_>, add: &CircuitAdd) -> Result<Reply, S
             None,
             What::CircuitNamed {
                 name: add.name.clone(),
-                circuit: add.circuit,
+                circuit,
             },
         )?;
         return Ok(Reply::Done);
@@ -52,16 +64,31 @@ pub(super) fn add(tx: &mut Transaction<'_>, add: &CircuitAdd) -> Result<Reply, S
     tx.emit(
         None,
         What::CircuitAdded {
-            circuit: add.circuit,
+            circuit,
             name: add.name.clone(),
             files: add.files,
             allow_unfinished: add.allow_unfinished,
+            local_setup: add.local_setup,
             facts: add.facts.clone(),
             total: add.total,
             actor: add.actor.clone(),
         },
     )?;
     Ok(Reply::Done)
+}
+
+/// The circuit with these very files whose key is, or was, made here: asked for again it is the same one, with the same
+/// key. One that failed never got a key, so it may be tried again under its digest.
+fn made_before(tx: &Transaction<'_>, add: &CircuitAdd) -> Result<Option<Digest>, StepError> {
+    let circuits: Vec<Circuit> = tx.records(&keys::family(Family::Circuit))?;
+    let same = |there: &&Circuit| {
+        let files = SourceFiles {
+            zkey: None,
+            ..there.files
+        };
+        there.local_setup && files == add.files
+    };
+    Ok(circuits.iter().find(same).map(|there| there.digest))
 }
 
 pub(super) fn remove(tx: &mut Transaction<'_>, digest: Digest, actor: &str) -> Result<Reply, StepError> {
@@ -78,8 +105,11 @@ pub(super) fn remove(tx: &mut Transaction<'_>, digest: Digest, actor: &str) -> R
     if jobs > 0 {
         return Err(Refusal::CircuitInUse { jobs }.into());
     }
-    if let CircuitState::Importing(ImportState { token: Some(_), .. }) = circuit.state {
-        return Err(Refusal::CircuitNotReady.into());
+    if let CircuitState::Importing(import) = circuit.state
+        && import.token.is_some()
+    {
+        let (done, total) = (import.done, import.total);
+        return Err(Refusal::ImportUnderWay { done, total }.into());
     }
     tx.emit(
         None,
@@ -140,11 +170,13 @@ pub(super) fn import_start(
     Ok(Reply::Granted { token, attempt: 0 })
 }
 
-fn current(tx: &Transaction<'_>, token: Token) -> Result<Option<(Digest, ImportState)>, StepError> {
+/// The circuit whose import holds the lease.
+fn current(tx: &Transaction<'_>, token: Token) -> Result<Option<(Circuit, ImportState)>, StepError> {
     let Some(Subject::Import { circuit }) = tx.lease(token)?.map(|lease| lease.subject) else {
         return Ok(None);
     };
-    match tx.circuit(circuit)?.state {
+    let circuit = tx.circuit(circuit)?;
+    match circuit.state {
         CircuitState::Importing(import) if import.token == Some(token) => Ok(Some((circuit, import))),
         _ => Ok(None),
     }
@@ -154,9 +186,15 @@ pub(super) fn import_progress(tx: &mut Transaction<'_>, token: Token, done: u64)
     let Some((circuit, import)) = current(tx, token)? else {
         return tx.stale(token, "import_progress");
     };
-    if done <= import.done || done > import.total {
+    // An import that makes its key begins anew when it is sent again, so it may fall back.
+    let moves = match circuit.local_setup {
+        true => done != import.done,
+        false => done > import.done,
+    };
+    if !moves || done > import.total {
         return Ok(Reply::Unchanged);
     }
+    let circuit = circuit.digest;
     tx.emit(None, What::ImportProgressed { token, circuit, done })?;
     Ok(Reply::Done)
 }
@@ -165,19 +203,32 @@ pub(super) fn import_end(
     tx: &mut Transaction<'_>,
     token: Token,
     facts: &CircuitFacts,
-    vk: Digest,
-    matrices: Digest,
+    zkey: Option<Digest>,
+    [vk, matrices]: [Digest; 2],
 ) -> Result<Reply, StepError> {
     let Some((circuit, _)) = current(tx, token)? else {
         return tx.stale(token, "import_end");
     };
     limits::facts(facts)?;
+    if circuit.local_setup != zkey.is_some() {
+        let (expected, found) = match zkey {
+            Some(made) => ("none, since the circuit came with its key", made.to_string()),
+            None => ("the key that the import made", "nothing".to_owned()),
+        };
+        return Err(Refusal::OutOfLimits {
+            field: "zkey",
+            expected: expected.to_owned(),
+            found,
+        }
+        .into());
+    }
     tx.emit(
         None,
         What::ImportEnded {
             token,
-            circuit,
+            circuit: circuit.digest,
             facts: facts.clone(),
+            zkey,
             vk,
             matrices,
         },
@@ -197,7 +248,7 @@ pub(super) fn import_failed(
         None,
         What::ImportFailed {
             token,
-            circuit,
+            circuit: circuit.digest,
             failure: limits::cut(failure),
         },
     )?;

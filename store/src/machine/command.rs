@@ -95,12 +95,15 @@ pub enum VerifyVerdict {
 pub struct CircuitAdd {
     /// 1 to 64 bytes.
     pub name: String,
-    /// The digest of its canonical description.
+    /// Its digest: that of its canonical description. If its key is to be made, the description holds something
+    /// random, since the key will be; then a circuit with the same files that is there already is taken instead.
     pub circuit: Digest,
     /// Its files.
     pub files: SourceFiles,
     /// A key without a phase-2 contribution is allowed.
     pub allow_unfinished: bool,
+    /// Its import makes the key from the `.r1cs`.
+    pub local_setup: bool,
     /// The name may be moved from another circuit.
     pub replace: bool,
     /// What the headers say.
@@ -383,6 +386,8 @@ commands! {
         token: Token,
         /// What is known of it now.
         facts: CircuitFacts,
+        /// The object with the key that the import made, if it was to make one.
+        zkey: Option<Digest>,
         /// The object with its verification key.
         vk: Digest,
         /// The object with its compiled matrices.
@@ -418,7 +423,9 @@ impl Command {
                 .into_iter()
                 .flatten()
                 .collect(),
-            Self::ImportEnd { vk, matrices, .. } => vec![*vk, *matrices],
+            Self::ImportEnd {
+                zkey, vk, matrices, ..
+            } => zkey.iter().chain([vk, matrices]).copied().collect(),
             _ => Vec::new(),
         }
     }

@@ -227,9 +227,10 @@ impl Machine {
             Command::ImportEnd {
                 token,
                 facts,
+                zkey,
                 vk,
                 matrices,
-            } => circuit::import_end(tx, *token, facts, *vk, *matrices),
+            } => circuit::import_end(tx, *token, facts, *zkey, [*vk, *matrices]),
             Command::ImportFailed { token, failure } => circuit::import_failed(tx, *token, failure),
         }
     }

@@ -46,6 +46,17 @@ pub enum Refusal {
     /// The circuit is still being imported.
     #[error("the circuit is still being imported")]
     CircuitNotReady,
+    /// Somebody works on the circuit's import.
+    #[error(
+        "the circuit is being imported ({done} of {total} points); wait until that is over \
+         (Prefer: wait), then remove it"
+    )]
+    ImportUnderWay {
+        /// Points done.
+        done: u64,
+        /// Points in all.
+        total: u64,
+    },
     /// The circuit was refused at import.
     #[error("the circuit was refused at import: {0}")]
     CircuitFailed(String),

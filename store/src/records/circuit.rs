@@ -70,6 +70,8 @@ pub struct Circuit {
     pub files: SourceFiles,
     /// The operator allowed a key without a phase-2 contribution.
     pub allow_unfinished: bool,
+    /// The daemon makes the key itself, from fresh randomness and the `.r1cs`; `files.zkey` is set when the import ends.
+    pub local_setup: bool,
     /// What is known of it.
     pub facts: CircuitFacts,
     /// Whether it can be used.

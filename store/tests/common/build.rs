@@ -38,10 +38,23 @@ pub fn circuit(name: &str) -> CircuitAdd {
             ..SourceFiles::default()
         },
         allow_unfinished: false,
+        local_setup: false,
         replace: false,
         facts: facts(),
         total: 100,
         actor: "tester".into(),
+    }
+}
+
+/// One whose import makes its key.
+pub fn local_circuit(name: &str) -> CircuitAdd {
+    CircuitAdd {
+        files: SourceFiles {
+            r1cs: Some(Digest::of(b"r1cs")),
+            ..SourceFiles::default()
+        },
+        local_setup: true,
+        ..circuit(name)
     }
 }
 
@@ -130,9 +143,19 @@ pub fn import_end(token: Token) -> Command {
     Command::ImportEnd {
         token,
         facts: facts(),
+        zkey: None,
         vk: Digest::of(b"vk"),
         matrices: Digest::of(b"matrices"),
     }
+}
+
+/// The end of an import that made its key.
+pub fn local_import_end(token: Token) -> Command {
+    let mut end = import_end(token);
+    if let Command::ImportEnd { zkey, .. } = &mut end {
+        *zkey = Some(Digest::of(b"a key that was made"));
+    }
+    end
 }
 
 pub fn retry(job: JobNumber) -> Command {

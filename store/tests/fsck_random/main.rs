@@ -164,16 +164,16 @@ impl Crowd {
             submit.inline = Some(b"the same".to_vec());
         }
         if self.dice.chance(20) {
-            submit.circuit = Some(digest("second"));
+            submit.circuit = Some(self.circuit());
         }
         submit
     }
 
     fn circuit(&mut self) -> proofkeep_store::ids::Digest {
-        if self.dice.chance(95) {
-            digest("second")
-        } else {
-            digest("circuit")
+        match self.dice.roll(20) {
+            0 => digest("circuit"),
+            1..12 => digest("second"),
+            _ => digest("made here"),
         }
     }
 

@@ -90,6 +90,7 @@ impl Crowd {
                     Command::ImportEnd {
                         token,
                         facts: facts(),
+                        zkey: circuit.local_setup.then(|| digest("made")),
                         vk,
                         matrices,
                     }

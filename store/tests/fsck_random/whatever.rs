@@ -148,19 +148,7 @@ impl Crowd {
             },
             41 => self.queue(),
             42 => self.boot(),
-            43 => Command::CircuitAdd(CircuitAdd {
-                name: ["second", "circuit", "third"][self.dice.roll(3)].to_owned(),
-                circuit: self.circuit(),
-                files: SourceFiles {
-                    zkey: Some(digest("zkey")),
-                    ..SourceFiles::default()
-                },
-                allow_unfinished: true,
-                replace: self.dice.chance(50),
-                facts: facts(),
-                total: 10,
-                actor: Self::actor(),
-            }),
+            43 => self.circuit_add(),
             44 => Command::ImportStart {
                 circuit: self.circuit(),
                 process,
@@ -177,6 +165,7 @@ impl Crowd {
                 _ => Command::ImportEnd {
                     token,
                     facts: facts(),
+                    zkey: self.dice.chance(50).then(|| digest("made")),
                     vk: digest("vk"),
                     matrices: digest("m"),
                 },
@@ -186,6 +175,33 @@ impl Crowd {
                 actor: Self::actor(),
             },
         }
+    }
+
+    fn circuit_add(&mut self) -> Command {
+        // What a circuit is made of follows from its digest.
+        let circuit = self.circuit();
+        let local_setup = circuit == digest("made here");
+        let files = match local_setup {
+            true => SourceFiles {
+                r1cs: Some(digest("r1cs")),
+                ..SourceFiles::default()
+            },
+            false => SourceFiles {
+                zkey: Some(digest("zkey")),
+                ..SourceFiles::default()
+            },
+        };
+        Command::CircuitAdd(CircuitAdd {
+            name: ["second", "circuit", "third"][self.dice.roll(3)].to_owned(),
+            circuit,
+            files,
+            allow_unfinished: true,
+            local_setup,
+            replace: self.dice.chance(50),
+            facts: facts(),
+            total: 10,
+            actor: Self::actor(),
+        })
     }
 
     fn queue(&mut self) -> Command {

@@ -138,6 +138,7 @@ impl World {
                 ..SourceFiles::default()
             },
             allow_unfinished: true,
+            local_setup: false,
             replace: false,
             facts: facts(),
             total: 100,
@@ -154,6 +155,7 @@ impl World {
         self.step(Command::ImportEnd {
             token,
             facts: facts(),
+            zkey: None,
             vk,
             matrices,
         });

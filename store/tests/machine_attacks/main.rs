@@ -9,4 +9,5 @@ mod boots;
 mod isolation;
 mod jobs;
 mod limits;
+mod local_setup;
 mod words;

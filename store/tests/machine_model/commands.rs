@@ -1,7 +1,7 @@
 //! Random commands: mostly what a scheduler would say next, partly what a late, doubled or confused one would.
 
 use proofkeep_store::ids::{Digest, JobNumber, Millis, ProcessId, Token, WorkerId};
-use proofkeep_store::machine::{Command, Replacement, Submit, VerifyVerdict};
+use proofkeep_store::machine::{CircuitAdd, Command, Replacement, Submit, VerifyVerdict};
 use proofkeep_store::records::{FailureClass, JobState, OnFailure, PartitionState, Priority};
 
 use super::common;
@@ -97,7 +97,7 @@ pub fn command(op: Op, model: &Model, now: Millis, seed: &mut u64) -> Option<Com
             3 | 4 => Command::ClockStep { by_ms: 100_000 },
             _ => Command::Resume { actor: actor() },
         },
-        59 => Command::CircuitAdd(common::circuit(circuit_name(a))),
+        59 => Command::CircuitAdd(circuit_add(a)),
         60 if a.is_multiple_of(4) => Command::CircuitRemove {
             circuit: circuit(a),
             actor: actor(),
@@ -231,16 +231,20 @@ fn next_step(model: &Model, now: Millis, a: u8, b: u8, c: u8) -> Option<Command>
 /// The next step of a circuit that a job waits for.
 fn importable(model: &Model, circuit: Option<Digest>) -> Option<impl FnOnce(ProcessId) -> Command> {
     let circuit = circuit?;
-    let Circuit::Importing { token, done, .. } = model.circuits.get(&circuit)? else {
+    let Circuit::Importing {
+        token, done, local, ..
+    } = model.circuits.get(&circuit)?
+    else {
         return None;
     };
-    let (token, done) = (*token, *done);
+    let (token, done, local) = (*token, *done, *local);
     Some(move |process| match token {
         None => Command::ImportStart { circuit, process },
         Some(token) if done < 60 => Command::ImportProgress {
             token,
             done: done + 30,
         },
+        Some(token) if local => common::local_import_end(token),
         Some(token) => common::import_end(token),
     })
 }
@@ -404,8 +408,16 @@ fn circuit_name(a: u8) -> &'static str {
     ["square", "poseidon"][a as usize % 2]
 }
 
+/// One comes with its key, the other's import makes it.
+fn circuit_add(a: u8) -> CircuitAdd {
+    match circuit_name(a) {
+        name @ "poseidon" => common::local_circuit(name),
+        name => common::circuit(name),
+    }
+}
+
 fn circuit(a: u8) -> Digest {
-    common::circuit(circuit_name(a)).circuit
+    circuit_add(a).circuit
 }
 
 fn import_word(model: &Model, a: u8, b: u8) -> Command {
@@ -416,12 +428,13 @@ fn import_word(model: &Model, a: u8, b: u8) -> Command {
     let token = held
         .filter(|_| !b.is_multiple_of(4))
         .unwrap_or_else(|| any_token(model, b));
-    match a % 4 {
+    match a % 5 {
         0 => Command::ImportFailed {
             token,
             failure: common::failure(FailureClass::CircuitFailed),
         },
         1 => common::import_end(token),
+        2 => common::local_import_end(token),
         _ => Command::ImportProgress {
             token,
             done: u64::from(b),

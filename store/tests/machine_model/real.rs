@@ -27,7 +27,7 @@ impl Real {
             ..Options::default()
         };
         let store = Store::open(self.data.path(), &options).unwrap();
-        for object in ["public", "vk", "matrices", "zkey"] {
+        for object in ["public", "vk", "matrices", "zkey", "r1cs", "a key that was made"] {
             store.objects().put(object.as_bytes()).unwrap();
         }
         let handle = store

@@ -15,10 +15,23 @@ pub(super) struct Table<C: Curve> {
     windows: Vec<Vec<C::Affine>>,
 }
 
+/// Bits of a window worth its while for so many multiplications.
+fn width(scalars: u64) -> usize {
+    (scalars.max(1).ilog2() as usize).saturating_sub(4).clamp(5, 13)
+}
+
+/// Bytes of a table for about `scalars` multiplications at most, while it is made.
+pub(crate) fn table_bytes<C: Curve>(scalars: u64) -> u64 {
+    let width = width(scalars);
+    // Its points, and beside them those not normalized yet with as much to normalize them with.
+    let point = C::AFFINE_BYTES + 2 * size_of::<C::Point>();
+    (256usize.div_ceil(width) * point << width) as u64
+}
+
 impl<C: Curve> Table<C> {
     /// A table worth its while for about `scalars` multiplications.
     pub fn new(scalars: usize) -> Self {
-        let width = (scalars.max(1).ilog2() as usize).saturating_sub(4).clamp(5, 13);
+        let width = width(scalars as u64);
         let mut bases = vec![C::to_point(&C::generator())];
         while bases.len() < 256usize.div_ceil(width) {
             let next = (0..width).fold(bases[bases.len() - 1], |point, _| C::double(&point));

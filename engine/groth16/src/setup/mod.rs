@@ -11,6 +11,7 @@ use crate::curve::{Curve, points_as_bytes};
 use crate::matrices::MatrixError;
 
 pub use ceremony::{CeremonyError, FirstKey, PtauPointFault, ceremony_setup};
+pub(crate) use fixed_base::table_bytes;
 pub use insecure::insecure_setup;
 
 /// A key that could not be made.
@@ -25,6 +26,12 @@ pub enum SetupError {
     /// Stopped by the caller.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+/// The points that [`insecure_setup`] makes, as its progress callback counts them.
+pub fn made_points(wires: u64, domain: u64) -> u64 {
+    // IC and C together, A, and B in either group have one for each wire; then H.
+    4 * wires + domain
 }
 
 /// A point as a key holds it; `N` is [`Curve::AFFINE_BYTES`].

@@ -1,6 +1,6 @@
 //! The import of a circuit, in a worker process: everything is checked once, so that proofs needn't.
 //!
-//! Constraints are compiled and compared with the key; every point of the key is checked, in slices, from where an
+//! A key that is to be made is made first. //! Constraints are compiled and compared with the key; every point of the key is checked, in slices, from where an
 //! earlier try came to; then the compiled matrices and the verification key become objects.
 
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use proofkeep_store::records::{Circuit, CircuitFacts, Failure};
 use proofkeep_witness::{Calculator, Limits};
 use serde_json::json;
 
-use super::{failure, key};
+use super::{failure, key, local_setup};
 use crate::device::Threads;
 use crate::kinds::Watch;
 use crate::protocol::CircuitFiles;
@@ -29,6 +29,8 @@ use crate::shelf::Shelf;
 pub struct Imported {
     /// What is known of the circuit now.
     pub facts: CircuitFacts,
+    /// The object with the key, if the import made it.
+    pub zkey: Option<Digest>,
     /// The object with the verification key: snarkjs's `verification_key.json`.
     pub vk: Digest,
     /// The object with the compiled matrices.
@@ -41,10 +43,17 @@ pub struct Imported {
 pub fn import_bytes(circuit: &Circuit) -> u64 {
     // Resident matrices are the larger part of what a key owns; their terms are counted in `key_bytes`, so twice that
     // is more than enough for both sides, also where coefficients are all distinct.
-    SLACK + 2 * circuit.facts.key_bytes
+    let check = SLACK + 2 * circuit.facts.key_bytes;
+    let make = match circuit.local_setup {
+        true => local_setup::local_setup_bytes(&circuit.facts),
+        false => 0,
+    };
+    // What making the key took is free before it is checked.
+    check.max(make)
 }
 
-/// Checks and compiles a circuit; `done` points were checked before, `checked` hears how many are now.
+/// Checks and compiles a circuit; `done` points were checked before, `checked` hears how many are now. If the key is to be
+/// made it is made first: then nothing was done before, and the points that are made count too.
 ///
 /// # Errors
 /// `circuit_failed` when it is refused for good, `device_error` when the disk refuses, or the watch's reason.
@@ -57,6 +66,17 @@ pub fn import(
     watch: &dyn Watch,
     checked: &mut dyn FnMut(u64),
 ) -> Result<Imported, Failure> {
+    let made = match files.r1cs {
+        Some(r1cs) if files.local_setup && files.zkey.is_none() => {
+            Some(local_setup::make(Digest(r1cs), shelf, threads, watch, checked)?)
+        }
+        _ => None,
+    };
+    let files = &CircuitFiles {
+        zkey: made.as_ref().map(|made| made.zkey.0).or(files.zkey),
+        ..files.clone()
+    };
+    let (done, before) = made.as_ref().map_or((done, 0), |made| (0, made.points));
     let zkey_map = shelf.map(key::zkey_of(files)?, ".zkey")?;
     let zkey = Zkey::parse(&zkey_map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
     let vk = check_vk_with(&zkey, key::unfinished(files)).map_err(|error| failure::check(&error, watch))?;
@@ -82,7 +102,7 @@ pub fn import(
         Sym::parse(&map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
     }
     let mut progress = |done: u64, total: u64| {
-        checked(done);
+        checked(before + done);
         watch.progress(u16::try_from((1000 * done).checked_div(total).unwrap_or(1000)).unwrap_or(1000));
         if watch.stopped().is_some() {
             ControlFlow::Break(())
@@ -101,7 +121,12 @@ pub fn import(
     let vk = write_vk(&vk, shelf)?;
     watch.progress(1000);
     let matrices = shelf.create("compiled matrices", |out| matrices.write(out))?;
-    Ok(Imported { facts, vk, matrices })
+    Ok(Imported {
+        facts,
+        zkey: made.map(|made| made.zkey),
+        vk,
+        matrices,
+    })
 }
 
 fn go_on(watch: &dyn Watch, permille: u16) -> Result<(), Failure> {
@@ -188,7 +213,10 @@ fn setup(zkey: &Zkey<'_>) -> (serde_json::Value, bool) {
     };
     if section.list.is_empty() {
         // No contribution and yet γ₂ ≠ δ₂: whoever made it chose δ, as our own `setup --insecure` does.
-        return (json!({"kind": "insecure-local", "contributions": 0}), true);
+        return (
+            json!({"kind": local_setup::INSECURE_LOCAL, "contributions": 0}),
+            true,
+        );
     }
     let beacon = section
         .list

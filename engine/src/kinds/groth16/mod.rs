@@ -5,6 +5,7 @@ pub(crate) mod headers;
 mod import;
 mod input;
 mod key;
+mod local_setup;
 pub(crate) mod plan;
 mod prepared;
 mod synthesis;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 pub use import::{Imported, import, import_bytes};
 pub use key::ResidentKey;
+pub use local_setup::{INSECURE_LOCAL, local_setup_bytes};
 
 use super::{Defaults, Desk, Kind, Plan, Prepared, SynthTask, Watch};
 use crate::problem::Problem;

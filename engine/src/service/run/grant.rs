@@ -14,7 +14,7 @@ use super::{Loop, REQUESTS};
 use crate::budget::{Ask, TicketFor};
 use crate::protocol::{CircuitFiles, ToWorker, WirePiece, Work};
 use crate::schedule::ticket_of;
-use crate::shared::LookError;
+use crate::shared::{INSECURE_SETUP, LookError};
 use crate::workers::Process;
 use crate::workers::held::witness_lost;
 
@@ -102,11 +102,18 @@ impl Loop {
         });
     }
 
-    pub(super) fn import(&mut self, circuit: Digest, token: Token, ask: &Ask) {
+    pub(super) async fn import(&mut self, circuit: Digest, token: Token, ask: &Ask) {
         let Some(process) = self.fleet.process(ask.process) else {
             return;
         };
         match self.core.circuit(circuit) {
+            // It was registered while such keys were allowed; nobody has proved anything with it.
+            Ok(record) if self.core.refuses(&record) => {
+                let failure = Failure::coded(FailureClass::CircuitFailed, "insecure-setup", INSECURE_SETUP);
+                self.tell("the end of an import", Command::ImportFailed { token, failure })
+                    .await;
+                self.core.ledger.end(TicketFor::Import(circuit));
+            }
             Ok(record) => {
                 let done = import_done(&record);
                 process.held.lock().import(circuit, token, done, Instant::now());

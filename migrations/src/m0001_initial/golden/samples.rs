@@ -288,6 +288,7 @@ fn circuit(samples: &mut Samples) {
         name: "sha256".into(),
         files: files(),
         allow_unfinished: true,
+        local_setup: false,
         facts: facts(),
         state: CircuitState::Importing(importing),
         vk: Some([6; 32]),

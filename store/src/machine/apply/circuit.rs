@@ -14,6 +14,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             name,
             files,
             allow_unfinished,
+            local_setup,
             facts,
             total,
             actor,
@@ -23,6 +24,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
                 name: name.clone(),
                 files: *files,
                 allow_unfinished: *allow_unfinished,
+                local_setup: *local_setup,
                 facts: facts.clone(),
                 state: CircuitState::Importing(ImportState {
                     done: 0,
@@ -57,11 +59,20 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
                 worker: None,
                 granted_at: event.at,
             });
-            change_import(tx, *circuit, |import| import.token = Some(token))
+            change(tx, *circuit, |import, local_setup| {
+                import.token = Some(token);
+                if local_setup {
+                    // The key that an earlier try made, or half made, is not used: this one begins anew.
+                    import.done = 0;
+                }
+            })
         }
-        What::ImportProgressed { circuit, done, .. } => change_import(tx, *circuit, |import| {
+        What::ImportProgressed { circuit, done, .. } => change(tx, *circuit, |import, local_setup| {
             import.done = *done;
-            import.deaths = 0;
+            if !local_setup {
+                // The next try goes on from here. One that begins anew could come as far and die each time.
+                import.deaths = 0;
+            }
         }),
         What::ImportInterrupted {
             token,
@@ -69,7 +80,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             crashed,
         } => {
             tx.end_lease(*token)?;
-            change_import(tx, *circuit, |import| {
+            change(tx, *circuit, |import, _| {
                 import.token = None;
                 import.deaths += u32::from(*crashed);
             })
@@ -78,15 +89,17 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             token,
             circuit,
             facts,
+            zkey,
             vk,
             matrices,
         } => {
             tx.end_lease(*token)?;
-            for object in [*vk, *matrices] {
+            for object in zkey.iter().chain([vk, matrices]).copied() {
                 tx.set(keys::circuit_reference(object, *circuit), Vec::new());
             }
             end(tx, *circuit, |record| {
                 record.facts = facts.clone();
+                record.files.zkey = zkey.or(record.files.zkey);
                 record.vk = Some(*vk);
                 record.matrices = Some(*matrices);
                 record.ready_at = Some(event.at);
@@ -114,14 +127,15 @@ fn objects(files: &SourceFiles) -> impl Iterator<Item = Digest> {
         .flatten()
 }
 
-fn change_import(
+/// Changes the state of an import; `change` also gets whether that makes its key.
+fn change(
     tx: &mut Transaction<'_>,
     digest: Digest,
-    change: impl FnOnce(&mut ImportState),
+    change: impl FnOnce(&mut ImportState, bool),
 ) -> Result<(), StepError> {
     let mut circuit = tx.circuit(digest)?;
     if let CircuitState::Importing(import) = &mut circuit.state {
-        change(import);
+        change(import, circuit.local_setup);
         tx.put(keys::circuit(digest), &circuit);
     }
     Ok(())

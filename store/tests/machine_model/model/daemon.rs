@@ -118,10 +118,17 @@ impl Model {
             return Some(Answer::Done);
         }
         if let Some(Circuit::Importing {
-            token, process: at, ..
+            token,
+            process: at,
+            done,
+            local,
+            ..
         }) = self.circuits.get_mut(&circuit)
         {
             (*token, *at) = (Some(granted), Some(process));
+            if *local {
+                *done = 0;
+            }
         }
         Some(Answer::Granted(0))
     }

@@ -112,6 +112,7 @@ pub enum Circuit {
         process: Option<ProcessId>,
         done: u64,
         deaths: u32,
+        local: bool,
     },
     Ready,
     Failed,
@@ -370,6 +371,7 @@ impl Model {
                         process: None,
                         done: 0,
                         deaths: 0,
+                        local: add.local_setup,
                     };
                     self.circuits.insert(add.circuit, fresh);
                     Some(Answer::Done)
@@ -392,16 +394,25 @@ impl Model {
             }
             Command::ImportStart { circuit, process } => self.import_start(*circuit, *process, token),
             Command::ImportProgress { token, done: told } => match self.import_of(*token) {
-                Some(Circuit::Importing { done, deaths, .. }) => {
-                    if *told <= *done || *told > 100 {
+                Some(Circuit::Importing {
+                    done, deaths, local, ..
+                }) => {
+                    let still = if *local { told == done } else { told <= done };
+                    if still || *told > 100 {
                         return Some(Answer::Unchanged);
                     }
-                    (*done, *deaths) = (*told, 0);
+                    *done = *told;
+                    if !*local {
+                        *deaths = 0;
+                    }
                     Some(Answer::Done)
                 }
                 _ => Some(Answer::Stale),
             },
-            Command::ImportEnd { token, .. } => Some(self.import_ends(*token, Circuit::Ready)),
+            Command::ImportEnd { token, zkey, .. } => match self.import_of(*token) {
+                Some(Circuit::Importing { local, .. }) if *local != zkey.is_some() => None,
+                _ => Some(self.import_ends(*token, Circuit::Ready)),
+            },
             Command::ImportFailed { token, .. } => Some(self.import_ends(*token, Circuit::Failed)),
         }
     }

@@ -19,6 +19,7 @@ const FILES: CircuitFiles = CircuitFiles {
     matrices: Some([4; 32]),
     vk: None,
     allow_unfinished: true,
+    local_setup: false,
 };
 
 fn pieces() -> Vec<WirePiece> {
@@ -129,6 +130,7 @@ pub(super) fn from_worker() -> Vec<FromWorker> {
                 insecure: false,
                 setup: "{\"kind\":\"imported\"}".to_owned(),
             },
+            zkey: Some([3; 32]),
             vk: [2; 32],
             matrices: [4; 32],
         },

@@ -261,6 +261,7 @@ impl Child {
                 self.outbox.push_back(FromWorker::ImportDone {
                     token,
                     facts: (&facts).into(),
+                    zkey: None,
                     vk: vk.0,
                     matrices: matrices.0,
                 });

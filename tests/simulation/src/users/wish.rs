@@ -171,6 +171,7 @@ impl World {
                 ..SourceFiles::default()
             },
             allow_unfinished: false,
+            local_setup: false,
             replace: false,
             facts: facts(kind),
             total: kind.total,
