@@ -1,6 +1,6 @@
 //! Multi-scalar multiplication against blst's own, on one thread, rounds interleaved, medians of processor time.
 //!
-//! `cargo run --release -p proofkeep-ifma --example msm -- [least log2, 8] [most log2, 18] [rounds, 5]`
+//! `cargo run --release -p proofkeep-ifma --example msm -- [least log2, 8] [most log2, 18] [rounds, 5] [g1 or g2, both]`
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 #[cfg(target_arch = "x86_64")]
@@ -140,16 +140,21 @@ mod bench {
 
 #[cfg(target_arch = "x86_64")]
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().unwrap());
-    let least = arguments.next().unwrap_or(8);
-    let most = arguments.next().unwrap_or(18);
-    let rounds = arguments.next().unwrap_or(5) as usize;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number =
+        |index: usize, default: u32| arguments.get(index).map_or(default, |word| word.parse().unwrap());
+    let (least, most, rounds) = (number(0, 8), number(1, 18), number(2, 5) as usize);
     let Some(ifma) = proofkeep_ifma::Ifma::detect() else {
         println!("this processor has no AVX-512 IFMA");
         return;
     };
-    bench::first(ifma, least, most, rounds);
-    bench::second(ifma, least, most, rounds);
+    let group = arguments.get(3).map_or("both", String::as_str);
+    if group != "g2" {
+        bench::first(ifma, least, most, rounds);
+    }
+    if group != "g1" {
+        bench::second(ifma, least, most, rounds);
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -162,10 +162,10 @@ pub(crate) fn set_lane(value: &mut Element, lane: usize, limbs: &[u64; 8]) {
 
 /// Asks for a point's memory before it is needed.
 #[inline(always)]
-pub(crate) fn prefetch(point: &[u64]) {
+pub(crate) fn prefetch<const HINT: i32>(point: &[u64]) {
     let start: *const u64 = point.as_ptr();
     for word in (0..point.len()).step_by(8).chain([point.len() - 1]) {
         // SAFETY: a prefetch reads nothing that the program sees, and the address is inside the slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(start.add(word).cast()) };
+        unsafe { _mm_prefetch::<HINT>(start.add(word).cast()) };
     }
 }

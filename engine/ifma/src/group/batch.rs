@@ -14,6 +14,9 @@ use crate::word::*;
 /// Marks an operand as a row of points that are still in memory: eight entries from 8·index on.
 pub(crate) const LEAF: u32 = 1 << 31;
 
+/// How many jobs ahead of their use points are brought to the first-level cache.
+const AHEAD: usize = 3;
+
 /// One addition in each lane: row `to` (which holds `a` already unless that is a leaf) takes `a + b`.
 #[derive(Clone, Copy)]
 pub struct Job {
@@ -96,6 +99,18 @@ macro_rules! batch {
                 Row { x, y: field::negate(&y, signs(entries)) }
             }
 
+            /// Brings a job's leaves, which are in the second-level cache already, to the first.
+            #[inline]
+            fn fetch(source: &Source<'_>, leaves: &[u32], job: &Job) {
+                for row in [job.a, job.b] {
+                    if row & LEAF != 0 {
+                        for entry in &leaves.as_chunks::<8>().0[(row & !LEAF) as usize] {
+                            source.fetch(*entry);
+                        }
+                    }
+                }
+            }
+
             /// Does all the jobs. `slots` has one more than there are jobs.
             fn add_vectors(
                 jobs: &mut [Job],
@@ -107,6 +122,9 @@ macro_rules! batch {
             ) {
                 slots[0].prefix = vector::broadcast(&ONE);
                 for (k, job) in jobs.iter().enumerate() {
+                    if let Some(later) = jobs.get(k + AHEAD) {
+                        fetch(source, leaves, later);
+                    }
                     let [slot, next] = &mut slots[k..k + 2] else { return };
                     if job.a & LEAF != 0 {
                         rows[job.to as usize] = load(source, leaves, job.a);

@@ -6,8 +6,8 @@
 use crate::fp::PRIME;
 use crate::modulus::multiple;
 
-/// Levels of additions that the bounds allow: up to 2^9 points make one sum.
-pub(crate) const LEVELS: usize = 9;
+/// Levels of additions that the bounds allow: up to 2^8 points make one sum.
+pub(crate) const LEVELS: usize = 8;
 
 /// `x` is below this multiple of `p` at a level: a sum's is below `λ² + 2·x`.
 pub(crate) const fn x_bound(level: usize) -> u64 {

@@ -5,6 +5,8 @@ pub(crate) mod bounds;
 mod coordinate;
 pub(crate) mod sum;
 
+use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1};
+
 use blst::*;
 
 use crate::Ifma;
@@ -33,9 +35,16 @@ impl<P: AsRef<[u64]>, S: AsRef<[u64]>> Source<'_, P, S> {
         }
     }
 
+    /// Asks for a point's memory long before it is needed.
     #[inline(always)]
     fn prefetch(&self, entry: u32) {
-        prefetch(self.words(entry));
+        prefetch::<_MM_HINT_T1>(self.words(entry));
+    }
+
+    /// Asks for it shortly before.
+    #[inline(always)]
+    fn fetch(&self, entry: u32) {
+        prefetch::<_MM_HINT_T0>(self.words(entry));
     }
 }
 
