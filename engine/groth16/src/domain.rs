@@ -95,6 +95,22 @@ impl Domain {
         self.root
     }
 
+    /// `ω`.
+    pub(crate) fn generator(&self) -> Scalar {
+        self.root.of_order(self.log2)
+    }
+
+    /// `ω^8j` for the first sixteenth of the numbers; `None` where the domain is too small.
+    pub(crate) fn eighth_powers(&self) -> Option<&[Scalar]> {
+        let half = self.size() / 16;
+        (half > 0).then(|| self.twiddles(half))
+    }
+
+    /// `c^j / n` at the bit-reversed place of `j`.
+    pub(crate) fn coset(&self) -> &[Scalar] {
+        &self.coset
+    }
+
     /// The place of coefficient `j` in bit-reversed order.
     pub(crate) fn place(&self, j: usize) -> usize {
         reverse(j, self.log2)

@@ -104,6 +104,22 @@ pub(crate) fn as_bytes(values: &[Scalar]) -> &[ScalarBytes] {
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
 }
 
+/// Sees a slice of scalars as their limbs.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn as_words(values: &[Scalar]) -> &[[u64; 4]] {
+    const { assert!(size_of::<Scalar>() == 32 && align_of::<Scalar>() == 8) };
+    // SAFETY: a scalar is four u64 limbs without padding.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+}
+
+/// The same to be written, with limbs less than `r` only.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn as_words_mut(values: &mut [Scalar]) -> &mut [[u64; 4]] {
+    const { assert!(size_of::<Scalar>() == 32 && align_of::<Scalar>() == 8) };
+    // SAFETY: a scalar is four u64 limbs without padding, and any limbs are a valid value of the type.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
+}
+
 /// Overwrites values that tell about a witness.
 pub(crate) fn wipe(scalars: &mut [Scalar]) {
     // SAFETY: a scalar is four u64 limbs, and zero limbs are a valid scalar.

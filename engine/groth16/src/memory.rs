@@ -18,7 +18,7 @@ pub fn working_set(domain: u64, wires: u64, threads: usize) -> u64 {
     let quotient = 3 * 32 * domain;
     quotient
         .max(blst_msm(domain, wires, threads))
-        .max(ifma_msm(domain, wires, threads))
+        .max(ifma_bytes(domain, wires, threads))
 }
 
 /// Lists of pointers, and buckets for each thread.
@@ -29,21 +29,23 @@ fn blst_msm(domain: u64, wires: u64, threads: usize) -> u64 {
     lists + buckets
 }
 
-/// Magnitudes of scalars, and lists and buckets for each thread; the H MSM has its scalars beside them.
+/// The transforms; later magnitudes of scalars, and lists and buckets for each thread; the H MSM has its scalars beside them.
 #[cfg(target_arch = "x86_64")]
-fn ifma_msm(domain: u64, wires: u64, threads: usize) -> u64 {
+fn ifma_bytes(domain: u64, wires: u64, threads: usize) -> u64 {
     if proofkeep_ifma::Ifma::detect().is_none() {
         return 0;
     }
+    // Two lists of scalars and three of 40 bytes an element; at the end the result once more.
+    let quotient = (2 * 32 + 3 * 40) * domain;
     let h = 32 * domain + proofkeep_ifma::memory::<proofkeep_ifma::G1>(domain as usize, threads);
-    h.max(proofkeep_ifma::memory::<proofkeep_ifma::G2>(
+    quotient.max(h).max(proofkeep_ifma::memory::<proofkeep_ifma::G2>(
         wires as usize,
         threads,
     ))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn ifma_msm(_domain: u64, _wires: u64, _threads: usize) -> u64 {
+fn ifma_bytes(_domain: u64, _wires: u64, _threads: usize) -> u64 {
     0
 }
 

@@ -30,8 +30,8 @@ const CHUNK: usize = 2048;
 
 /// The scalars of the H bases, as canonical limbs. Takes the values of `A·w` and `B·w` and uses their memory; what is
 /// not returned is wiped. `control` is asked after each of the six transforms.
-pub(crate) fn quotient(
-    backend: &dyn Backend,
+pub(crate) fn quotient<B: Backend + ?Sized>(
+    backend: &B,
     domain: &Domain,
     mut a: Vec<Scalar>,
     mut b: Vec<Scalar>,
@@ -57,8 +57,8 @@ pub(crate) fn quotient(
 }
 
 /// Leaves the result in `a` (odd coset) or in `b` (powers).
-fn in_basis(
-    backend: &dyn Backend,
+fn in_basis<B: Backend + ?Sized>(
+    backend: &B,
     domain: &Domain,
     [a, b, c]: [&mut [Scalar]; 3],
     basis: HBasis,
@@ -132,11 +132,105 @@ fn halves(domain: &Domain, c: &[Scalar], p: &[Scalar], h: &mut [Scalar]) {
 }
 
 /// Runs `work` on the backend's threads.
-pub(crate) fn on_threads(backend: &dyn Backend, work: impl FnOnce() + Send) {
+pub(crate) fn on_threads<B: Backend + ?Sized>(backend: &B, work: impl FnOnce() + Send) {
     let mut work = Some(work);
     backend.on_threads(&mut || {
         if let Some(work) = work.take() {
             work();
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::ops::ControlFlow;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha20Rng;
+
+    use super::*;
+    use crate::backend::{BlstBackend, CpuBackend};
+    use crate::control::Unwatched;
+    use crate::field::Root;
+
+    fn values(rng: &mut ChaCha20Rng, count: usize, kind: usize) -> Vec<Scalar> {
+        (0..count)
+            .map(|_| match kind {
+                0 => Scalar::random(&mut *rng),
+                1 => -Scalar::ONE,
+                2 => Scalar::ZERO,
+                _ => match rng.gen_range(0..4) {
+                    0 => Scalar::ZERO,
+                    1 => Scalar::ONE,
+                    2 => -Scalar::ONE,
+                    _ => Scalar::random(&mut *rng),
+                },
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_backend_finds_the_same_quotient() {
+        let seed = std::time::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |time| time.as_nanos() as u64);
+        eprintln!("seed {seed}");
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let slow = BlstBackend::new(2).unwrap();
+        for log2 in [0, 3, 4, 7, 8, 9, 10, 11, 12, 14] {
+            for root in [Root::Snarkjs, Root::Bellperson] {
+                let domain = Domain::new(log2, root).unwrap();
+                for kind in 0..4 {
+                    let a = values(&mut rng, domain.size(), kind);
+                    let b = values(&mut rng, domain.size(), kind % 2 * 3);
+                    for basis in [HBasis::OddCoset, HBasis::Powers] {
+                        let expected =
+                            quotient(&slow, &domain, a.clone(), b.clone(), basis, &Unwatched).unwrap();
+                        for name in CpuBackend::possible() {
+                            let backend = CpuBackend::named(name, 1 + kind % 3).unwrap();
+                            let got = backend
+                                .quotient(&domain, a.clone(), b.clone(), basis, &Unwatched)
+                                .unwrap();
+                            assert!(
+                                got == expected,
+                                "{name}, 2^{log2}, {root:?}, {basis:?}, kind {kind}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_quotient_stops_after_the_transform_in_work() {
+        let domain = Domain::new(9, Root::Snarkjs).unwrap();
+        for name in CpuBackend::possible() {
+            let backend = CpuBackend::named(name, 2).unwrap();
+            for basis in [HBasis::OddCoset, HBasis::Powers] {
+                for last in 1..=6 {
+                    let asked = AtomicU64::new(0);
+                    let control = |done: u64, total: u64| {
+                        assert_eq!((done, total), (asked.fetch_add(1, Ordering::SeqCst) + 1, 6));
+                        if done == last {
+                            ControlFlow::Break(())
+                        } else {
+                            ControlFlow::Continue(())
+                        }
+                    };
+                    let ones = vec![Scalar::ONE; domain.size()];
+                    let stopped = backend.quotient(&domain, ones.clone(), ones, basis, &control);
+                    assert_eq!(stopped.err(), Some(Stopped));
+                    assert_eq!(
+                        asked.load(Ordering::SeqCst),
+                        last,
+                        "{name}: nothing ran after the stop"
+                    );
+                }
+            }
+        }
+    }
 }

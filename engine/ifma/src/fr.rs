@@ -9,7 +9,11 @@ const NEGATIVE_INVERSE: u64 = modulus::negative_inverse(PRIME[0]);
 const COMPLEMENT: [u64; 5] = modulus::complement(&PRIME);
 const RECIPROCAL: u64 = modulus::reciprocal(&PRIME);
 const FOUR_TIMES: [u64; 5] = modulus::multiple(&PRIME, 4);
+/// For differences: more than what is subtracted.
+pub(crate) const THREE_TIMES: [u64; 5] = modulus::multiple(&PRIME, 3);
+pub(crate) const SIX_TIMES: [u64; 5] = modulus::multiple(&PRIME, 6);
 /// One in Montgomery form.
+#[cfg(test)]
 pub(crate) const ONE: [u64; 5] = modulus::power_of_two(&PRIME, 260);
 
 /// The arithmetic on vectors.

@@ -21,7 +21,7 @@ pub(crate) const STORED: usize = 8;
 vectorized! {
 /// Words `at` and `at + 1` of eight points.
 #[inline]
-fn pair(points: &[&[u64]; 8], at: usize) -> (Word, Word) {
+pub(crate) fn pair(points: &[&[u64]; 8], at: usize) -> (Word, Word) {
     debug_assert!(points.iter().all(|point| at + 2 <= point.len()));
     // SAFETY: the words are inside the slice: callers name places inside of a point.
     let load = |lane: usize| unsafe { _mm_loadu_si128(points[lane].as_ptr().add(at).cast()) };

@@ -2,6 +2,7 @@
 //! (IFMA), which multiply eight pairs of 52-bit numbers.
 //!
 //! * [`Ifma::detect`] gives a token on processors that have the instructions; everything asks for it.
+//! * [`quotient`]: the transforms of a proof.
 //! * [`msm()`]: multi-scalar multiplication in [`G1`] and [`G2`], on blst's points in place.
 //!
 //! Everything here is **not constant-time**: which instructions run, and which memory is read, depends on scalars. So
@@ -15,7 +16,6 @@
 mod straight;
 
 mod fp;
-#[cfg_attr(not(test), expect(dead_code, reason = "the transforms are not here yet"))]
 mod fr;
 mod modulus;
 
@@ -28,6 +28,8 @@ mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod msm;
 #[cfg(target_arch = "x86_64")]
+mod ntt;
+#[cfg(target_arch = "x86_64")]
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod word;
@@ -36,6 +38,8 @@ mod word;
 pub use group::{G1, G2, Group};
 #[cfg(target_arch = "x86_64")]
 pub use msm::{Terms, memory, msm};
+#[cfg(target_arch = "x86_64")]
+pub use ntt::{Basis, Domain, quotient};
 
 /// Proof that the processor has the instructions.
 #[derive(Clone, Copy, Debug)]

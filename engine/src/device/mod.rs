@@ -16,6 +16,7 @@ use proofkeep_groth16::control::{Control, Stopped};
 use proofkeep_groth16::curve::{G1, G2};
 use proofkeep_groth16::domain::Domain;
 use proofkeep_groth16::field::ScalarBytes;
+use proofkeep_groth16::quotient::HBasis;
 
 pub use cpu::Cpu;
 
@@ -113,6 +114,17 @@ impl Backend for LeasedBackend<'_> {
 
     fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]) {
         self.backend.evaluate(domain, coefficients);
+    }
+
+    fn quotient(
+        &self,
+        domain: &Domain,
+        a: Vec<Scalar>,
+        b: Vec<Scalar>,
+        basis: HBasis,
+        control: &dyn Control,
+    ) -> Result<Vec<Scalar>, Stopped> {
+        self.backend.quotient(domain, a, b, basis, control)
     }
 
     fn msm_g1(

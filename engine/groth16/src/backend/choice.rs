@@ -13,6 +13,7 @@ use crate::control::{Control, Stopped};
 use crate::curve::{G1, G2};
 use crate::domain::Domain;
 use crate::field::ScalarBytes;
+use crate::quotient::HBasis;
 
 /// The environment variable that forces a backend: `blst` or `ifma`; `auto`, empty or unset chooses.
 pub const SETTING: &str = "PROOFKEEP_BACKEND";
@@ -133,6 +134,17 @@ impl Backend for CpuBackend {
 
     fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]) {
         self.inner().evaluate(domain, coefficients);
+    }
+
+    fn quotient(
+        &self,
+        domain: &Domain,
+        a: Vec<Scalar>,
+        b: Vec<Scalar>,
+        basis: HBasis,
+        control: &dyn Control,
+    ) -> Result<Vec<Scalar>, Stopped> {
+        self.inner().quotient(domain, a, b, basis, control)
     }
 
     fn msm_g1(

@@ -15,11 +15,15 @@ use crate::bases::BaseSet;
 use crate::control::{Control, Stopped};
 use crate::curve::{Curve, G1, G2};
 use crate::domain::Domain;
-use crate::field::ScalarBytes;
+use crate::field::{ScalarBytes, as_words, as_words_mut, wipe};
 use crate::msm::msm;
+use crate::quotient::{HBasis, quotient};
 
 /// Below so many terms blst's multiplication is as fast.
 const LEAST_TERMS: usize = 128;
+
+/// The smallest domain whose transforms are done here.
+const LEAST_LOG2: u32 = 8;
 
 /// The processor, with our own vector arithmetic. Cheap to clone; clones share their threads.
 ///
@@ -105,6 +109,44 @@ impl Backend for IfmaBackend {
 
     fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]) {
         self.pool.install(|| domain.evaluate(coefficients));
+    }
+
+    fn quotient(
+        &self,
+        domain: &Domain,
+        mut a: Vec<Scalar>,
+        mut b: Vec<Scalar>,
+        basis: HBasis,
+        control: &dyn Control,
+    ) -> Result<Vec<Scalar>, Stopped> {
+        let Some(eighth_powers) = domain.eighth_powers().filter(|_| domain.log2() >= LEAST_LOG2) else {
+            return quotient(self, domain, a, b, basis, control);
+        };
+        let parts = proofkeep_ifma::Domain {
+            log2: domain.log2(),
+            root: as_words(&[domain.generator()])[0],
+            eighth_powers: as_words(eighth_powers),
+            coset: as_words(domain.coset()),
+        };
+        let basis = match basis {
+            HBasis::OddCoset => proofkeep_ifma::Basis::OddCoset,
+            HBasis::Powers => proofkeep_ifma::Basis::Powers,
+        };
+        let progress = |done: u64, total: u64| control.progress(done, total);
+        let finished = proofkeep_ifma::quotient(
+            self.ifma,
+            &self.pool,
+            parts,
+            as_words_mut(&mut a),
+            as_words(&b),
+            basis,
+            &progress,
+        );
+        wipe(&mut b);
+        if finished.is_none() {
+            wipe(&mut a);
+        }
+        finished.map(|()| a).ok_or(Stopped)
     }
 
     fn msm_g1(

@@ -13,6 +13,7 @@ use crate::control::{Control, Stopped};
 use crate::curve::{G1, G2};
 use crate::domain::Domain;
 use crate::field::ScalarBytes;
+use crate::quotient::{HBasis, quotient};
 
 pub use self::blst::BlstBackend;
 pub use choice::{BackendError, CpuBackend, SETTING};
@@ -35,6 +36,19 @@ pub trait Backend: Sync {
 
     /// See [`Domain::evaluate`].
     fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]);
+
+    /// The scalars of the H bases as canonical limbs, from the values of `A·w` and `B·w` over the domain, whose memory is
+    /// used; what is not returned is wiped. `control` is asked after each of six transforms.
+    fn quotient(
+        &self,
+        domain: &Domain,
+        a: Vec<Scalar>,
+        b: Vec<Scalar>,
+        basis: HBasis,
+        control: &dyn Control,
+    ) -> Result<Vec<Scalar>, Stopped> {
+        quotient(self, domain, a, b, basis, control)
+    }
 
     /// `Σ scalars[wire(k)]·point(k)` over G1. Scalars are canonical, little-endian, one for every wire that the bases
     /// name. `control` is asked between slices of at most about a second.

@@ -21,7 +21,7 @@ use crate::control::{Control, Stopped};
 use crate::curve::{Curve, G1, G2};
 use crate::field::{ScalarBytes, as_bytes, wipe};
 use crate::key::ProvingKey;
-use crate::quotient::{on_threads, quotient};
+use crate::quotient::on_threads;
 use crate::witness::Witness;
 
 /// A witness that can't be proved, or work that was stopped.
@@ -159,6 +159,6 @@ impl<'k, B: Backend> Prover<'k, B> {
             a = matrices.a().times(witness, domain.size());
             b = matrices.b().times(witness, domain.size());
         });
-        quotient(&self.backend, domain, a, b, self.key.h_basis(), control)
+        self.backend.quotient(domain, a, b, self.key.h_basis(), control)
     }
 }

@@ -171,3 +171,34 @@ fn check_sum(
     let y = fp::difference(&times_slope(&down), &a.y, &Y[level]);
     assert!(top(&y) <= next.y[7].most, "level {level}");
 }
+
+/// The butterflies of `ntt::transform`, on values below `3r`: nothing overflows, nothing becomes negative, and what
+/// comes out is below `3r` again.
+#[test]
+fn butterflies_stay_within_their_bounds() {
+    use crate::fr::{SIX_TIMES, THREE_TIMES};
+    let value = below::<5>(3 * R_TOP - 4);
+    let root = below::<5>(R_TOP);
+    let times_root = |x: &[Word; 5]| {
+        let mut out = nothing();
+        fr::mul(&mut out, x, &root);
+        assert!(top(&out) < 3 * R_TOP - 4);
+        out
+    };
+    let two = fr::sum(&value, &value);
+    let four = fr::sum(&two, &two);
+    let difference = fr::difference(&value, &value, &THREE_TIMES);
+    let turned = times_root(&difference);
+    times_root(&fr::difference(&two, &two, &SIX_TIMES));
+    times_root(&fr::sum(&difference, &turned));
+    times_root(&fr::difference(&difference, &turned, &THREE_TIMES));
+    // What is shrunk is within what `shrink` takes: `check::fields` shows that it leaves r·(1 + T/2^52) and a little.
+    for sum in [
+        &four,
+        &fr::sum(&difference, &value),
+        &fr::difference(&two, &two, &SIX_TIMES),
+    ] {
+        assert!(top(sum) <= 13 * R_TOP);
+    }
+    assert!(R_TOP + R_TOP * (13 * R_TOP) / (1 << 52) + 4 < 2 * R_TOP);
+}
