@@ -68,7 +68,6 @@ pub fn quotient(
     assert!(domain.eighth_powers.len() == n / 16);
     pool.install(|| {
         let work = Work {
-            ifma,
             domain,
             roots: Roots::new(ifma, domain.eighth_powers),
             forward: Direction::new(ifma, &domain.root, n, false),
@@ -111,7 +110,6 @@ pub fn quotient(
 }
 
 struct Work<'a> {
-    ifma: Ifma,
     domain: Domain<'a>,
     roots: Roots,
     forward: Direction,
@@ -124,7 +122,7 @@ impl Work<'_> {
         out.par_iter_mut()
             .with_min_len(CHUNK)
             .enumerate()
-            // SAFETY: an `Ifma`, which this has, is only made on a processor that has the instructions.
+            // SAFETY: an `Ifma`, which the directions have, is only made on a processor that has the instructions.
             .for_each(|(b, out)| unsafe { *out = load_strided(values, b) });
         Secret(out)
     }
@@ -137,7 +135,7 @@ impl Work<'_> {
     }
 
     fn interpolate(&self, values: &mut Secret) {
-        self.backward.split(self.ifma, &self.roots, &mut values.0);
+        self.backward.split(&self.roots, &mut values.0);
     }
 
     /// Coefficients times `n` to values on the odd coset.
@@ -151,7 +149,7 @@ impl Work<'_> {
                 // SAFETY: as above.
                 unsafe { scale(values, coset, chunk * CHUNK) };
             });
-        self.forward.join(self.ifma, &self.roots, &mut values.0);
+        self.forward.join(&self.roots, &mut values.0);
     }
 
     /// `2^16·x − 2^12·z`, out of Montgomery form.

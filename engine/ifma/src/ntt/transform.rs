@@ -15,6 +15,8 @@ const CHUNK: usize = 256;
 
 /// What a direction of transforms needs.
 pub(super) struct Direction {
+    /// That the processor has the instructions.
+    ifma: Ifma,
     inverse: bool,
     /// `w₈^l` in lane `4 + l`, one below.
     eighths: Element,
@@ -65,10 +67,11 @@ impl Direction {
         let eighth = power(&w, n / 8);
         let reversed = [0, 4, 2, 6, 1, 5, 3, 7];
         Direction {
+            ifma,
             inverse,
             eighths: lanes_of(
                 ifma,
-                &std::array::from_fn(|lane| power(&eighth, if lane < 4 { 0 } else { lane - 4 })),
+                &std::array::from_fn(|lane| power(&eighth, lane.saturating_sub(4))),
             ),
             quarters: lanes_of(
                 ifma,
@@ -79,9 +82,9 @@ impl Direction {
     }
 
     /// `w^(rev(l)·b)` in lane `l`, and the factor to the next `b`.
-    fn twist(&self, ifma: Ifma, b: usize) -> (Element, Element) {
+    fn twist(&self, b: usize) -> (Element, Element) {
         let at = self.steps.map(|step| power(&step, b));
-        (lanes_of(ifma, &at), lanes_of(ifma, &self.steps))
+        (lanes_of(self.ifma, &at), lanes_of(self.ifma, &self.steps))
     }
 
     #[inline(always)]
@@ -95,32 +98,32 @@ impl Direction {
     }
 
     /// Natural order to bit-reversed. Runs on the current rayon pool. Values below `3r` before and after.
-    pub fn split(&self, ifma: Ifma, roots: &Roots, values: &mut [Element]) {
+    pub fn split(&self, roots: &Roots, values: &mut [Element]) {
         values
             .par_chunks_mut(CHUNK)
             .enumerate()
             .for_each(|(chunk, values)| {
-                let twist = self.twist(ifma, chunk * CHUNK);
-                // SAFETY: an `Ifma` is only made on a processor that has the instructions.
+                let twist = self.twist(chunk * CHUNK);
+                // SAFETY: an `Ifma`, which this has, is only made on a processor that has the instructions.
                 unsafe { split_lanes(self, values, twist) };
             });
-        self.split_each(ifma, roots, values, 1);
+        self.split_each(roots, values, 1);
     }
 
     /// Bit-reversed order to natural.
-    pub fn join(&self, ifma: Ifma, roots: &Roots, values: &mut [Element]) {
-        self.join_each(ifma, roots, values, 1);
+    pub fn join(&self, roots: &Roots, values: &mut [Element]) {
+        self.join_each(roots, values, 1);
         values
             .par_chunks_mut(CHUNK)
             .enumerate()
             .for_each(|(chunk, values)| {
-                let twist = self.twist(ifma, chunk * CHUNK);
+                let twist = self.twist(chunk * CHUNK);
                 // SAFETY: as above.
                 unsafe { join_lanes(self, values, twist) };
             });
     }
 
-    fn split_each(&self, ifma: Ifma, roots: &Roots, values: &mut [Element], step: usize) {
+    fn split_each(&self, roots: &Roots, values: &mut [Element], step: usize) {
         if values.len() < 4 {
             // SAFETY: as above.
             return unsafe { last_pair(values) };
@@ -134,16 +137,16 @@ impl Direction {
             let quarter = values.len() / 4;
             values
                 .par_chunks_mut(quarter)
-                .for_each(|values| self.split_each(ifma, roots, values, 4 * step));
+                .for_each(|values| self.split_each(roots, values, 4 * step));
         } else {
             let quarter = values.len() / 4;
             for values in values.chunks_mut(quarter) {
-                self.split_each(ifma, roots, values, 4 * step);
+                self.split_each(roots, values, 4 * step);
             }
         }
     }
 
-    fn join_each(&self, ifma: Ifma, roots: &Roots, values: &mut [Element], step: usize) {
+    fn join_each(&self, roots: &Roots, values: &mut [Element], step: usize) {
         if values.len() < 4 {
             // SAFETY: as above.
             return unsafe { last_pair(values) };
@@ -152,10 +155,10 @@ impl Direction {
         if values.len() > 4 * CHUNK {
             values
                 .par_chunks_mut(quarter)
-                .for_each(|values| self.join_each(ifma, roots, values, 4 * step));
+                .for_each(|values| self.join_each(roots, values, 4 * step));
         } else {
             for values in values.chunks_mut(quarter) {
-                self.join_each(ifma, roots, values, 4 * step);
+                self.join_each(roots, values, 4 * step);
             }
         }
         // SAFETY: as above.
