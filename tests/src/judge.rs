@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use proofkeep_store::machine::Rules;
-use proofkeep_store::{Options, Store};
+use proofkeep_store::{OpenError, Options, Store};
 
 use crate::harness;
 use crate::ledger::{Ledger, Said};
@@ -20,6 +20,9 @@ use look::Wanted;
 
 /// What ends the answer of a judge that came to its end.
 const DONE: &str = "that is all";
+
+/// What stands before the digest of all records.
+const RECORDS: &str = "records ";
 
 /// The setting that names a rule to be left out.
 pub const WITHOUT: &str = "PROOFKEEP_WITHOUT_RULE";
@@ -84,6 +87,23 @@ impl Judge {
         wrong
     }
 
+    /// The digest of every record there is, keys and values; `None` if the schema is an older one.
+    ///
+    /// # Panics
+    /// When the directory doesn't open.
+    #[must_use]
+    pub fn records(image: &Path) -> Option<String> {
+        let ran = harness::run(
+            Command::new(harness::judge_binary())
+                .arg(image)
+                .arg("--records")
+                .stdin(Stdio::null()),
+        );
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        let line = ran.stdout.lines().next().unwrap_or_default();
+        line.strip_prefix(RECORDS).map(str::to_owned)
+    }
+
     fn own<'a>(&self, image: &Path, said: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
         let mut command = Command::new(harness::judge_binary());
         command.arg(image).env_remove(WITHOUT);
@@ -137,8 +157,8 @@ pub fn is_a_loss(wrong: &str) -> bool {
         .any(|start| wrong.starts_with(start))
 }
 
-/// `proofkeep-judge DIRECTORY [--prunes] [--ended] [--made-up]`, with what callers were told on its input, a [`Said`] in JSON a line.
-/// A line of its output is something that is wrong.
+/// `proofkeep-judge DIRECTORY [--prunes] [--ended] [--made-up] [--records]`, with what callers were told on its input, a [`Said`] in JSON a line.
+/// A line of its output is something that is wrong; with `--records`, the digest of all records and nothing else.
 #[must_use]
 pub fn main() -> ExitCode {
     match judged() {
@@ -176,8 +196,12 @@ fn judged() -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let (_, options) = rules()?;
     let store = match Store::open(Path::new(&image), &options) {
         Ok(store) => store,
+        Err(OpenError::Older { .. }) if given("--records") => return Ok(Vec::new()),
         Err(error) => return Ok(vec![format!("{image} doesn't open: {error}")]),
     };
+    if given("--records") {
+        return Ok(vec![format!("{RECORDS}{}", look::digest(&store)?)]);
+    }
     let wanted = Wanted {
         ended: given("--ended"),
         proofs: !given("--made-up"),

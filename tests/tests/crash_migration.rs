@@ -1,4 +1,4 @@
-//! A migration, which is a compaction too, killed before and after every durable operation of it: one of the two
+//! A migration or a compaction, which do the same, killed before and after every durable operation of it: one of the two
 //! databases is in use then and whole, nothing is lost, and the same command ends what was begun.
 //!
 //! What is migrated: a store of each schema that there ever was (`tests/fixtures/store-v*`), and one that a daemon left
@@ -8,9 +8,10 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use proofkeep_store::view::View;
-use proofkeep_store::{OpenError, Options, Store};
+use proofkeep_store::{Options, Store};
 use proofkeep_tests::harness::{Launch, command, proofkeep, until};
 use proofkeep_tests::judge::Judge;
 use proofkeep_tests::kill::copy;
@@ -22,10 +23,10 @@ use uuid::Uuid;
 
 /// One of so many killed directories is gone on with by a daemon.
 const GO_ON_EVERY: u64 = 12;
-/// A pass ends when so many runs in a row end before they come to their kill: runs differ by an operation or two.
-const ENOUGH: u32 = 3;
-
-type Records = Vec<(Vec<u8>, Vec<u8>)>;
+/// Runs differ by an operation or two: so many more places are tried than one run had.
+const MORE: u64 = 3;
+/// Kills side by side; sled's threads are waited for more than anything is computed.
+const SIDE_BY_SIDE: usize = 6;
 
 #[test]
 fn a_store_of_each_schema_is_kept_opens_and_migrates() {
@@ -66,9 +67,12 @@ fn a_migration_killed_anywhere_leaves_one_of_two_whole_stores() {
         .collect();
     sources.push(("a daemon's".to_owned(), lived(root.path())));
     for (name, source) in &sources {
-        for (moment, when) in [("before", When::Before), ("after", When::After)] {
-            let pass = source.killed_at_each(&root.path().join("scratch"), when);
-            eprintln!("{name}, killed {moment}: {pass:?}");
+        for (verb, moment, when) in [
+            ("migrate", "before", When::Before),
+            ("compact", "after", When::After),
+        ] {
+            let pass = source.killed_at_each(root.path(), verb, when);
+            eprintln!("{name}, {verb} killed {moment}: {pass:?}");
             // A run that nothing kills has about as many; fewer would mean that a part of it was never hit.
             assert!(
                 pass.kills >= pass.operations.saturating_sub(2) && pass.operations > 20,
@@ -99,11 +103,20 @@ struct Pass {
     gone_on: u64,
 }
 
+impl Pass {
+    fn add(&mut self, other: Self) {
+        self.kills += other.kills;
+        self.old += other.old;
+        self.new += other.new;
+        self.gone_on += other.gone_on;
+    }
+}
+
 /// A directory that is to be migrated.
 struct Source {
     data: PathBuf,
-    /// Every record, in the latest schema.
-    records: Records,
+    /// The digest of every record, in the latest schema.
+    records: String,
     /// What callers were told of it.
     said: Vec<Said>,
     current: u64,
@@ -116,7 +129,7 @@ impl Source {
         if schema_of(&data) < latest() {
             let _ = proofkeep(["migrate".as_ref(), "--data-dir".as_ref(), place.as_os_str()]).expect(0);
         }
-        let records = records(&place).unwrap();
+        let records = Judge::records(&place).unwrap();
         std::fs::remove_dir_all(&place).unwrap();
         let current = current(&data);
         Self {
@@ -127,39 +140,54 @@ impl Source {
         }
     }
 
-    fn killed_at_each(&self, scratch: &Path, when: When) -> Pass {
-        let mut pass = Pass {
-            operations: self.count(scratch),
-            ..Pass::default()
-        };
-        let mut missed = 0;
-        for at in 1.. {
-            copy(&self.data, scratch).unwrap();
-            let mut kill = Kill::counting(scratch);
-            (kill.at, kill.when) = (at, when);
-            let (status, said) = migrate(scratch, kill);
-            if status.signal() == Some(libc::SIGKILL) {
-                missed = 0;
-                pass.kills += 1;
-                self.check(scratch, &mut pass);
-            } else {
-                assert!(status.success(), "{status}: {said}");
-                missed += 1;
+    fn killed_at_each(&self, root: &Path, verb: &str, when: When) -> Pass {
+        let operations = self.count(&root.join("counted"), verb);
+        let (next, pass) = (AtomicU64::new(1), Mutex::new(Pass::default()));
+        std::thread::scope(|scope| {
+            for side in 0..SIDE_BY_SIDE {
+                let (next, pass) = (&next, &pass);
+                scope.spawn(move || {
+                    let scratch = root.join(format!("scratch-{side}"));
+                    loop {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        if at > operations + MORE {
+                            break;
+                        }
+                        let one = self.killed_at(&scratch, verb, at, when);
+                        pass.lock().unwrap().add(one);
+                    }
+                });
             }
-            std::fs::remove_dir_all(scratch).unwrap();
-            if missed == ENOUGH {
-                break;
-            }
+        });
+        Pass {
+            operations,
+            ..pass.into_inner().unwrap()
         }
+    }
+
+    /// No kill, if the run ended before it came to that operation.
+    fn killed_at(&self, scratch: &Path, verb: &str, at: u64, when: When) -> Pass {
+        copy(&self.data, scratch).unwrap();
+        let mut kill = Kill::counting(scratch);
+        (kill.at, kill.when) = (at, when);
+        let (status, said) = migrate(verb, scratch, kill);
+        let mut pass = Pass::default();
+        if status.signal() == Some(libc::SIGKILL) {
+            pass.kills = 1;
+            self.check(scratch, verb, at, &mut pass);
+        } else {
+            assert!(status.success(), "{status}: {said}");
+        }
+        std::fs::remove_dir_all(scratch).unwrap();
         pass
     }
 
-    fn count(&self, scratch: &Path) -> u64 {
+    fn count(&self, scratch: &Path, verb: &str) -> u64 {
         copy(&self.data, scratch).unwrap();
         let file = scratch.with_extension("count");
         let mut kill = Kill::counting(scratch);
         kill.count_file = Some(file.clone());
-        let (status, said) = migrate(scratch, kill);
+        let (status, said) = migrate(verb, scratch, kill);
         assert!(status.success(), "{said}");
         let operations = counted(&file).unwrap().len() as u64;
         std::fs::remove_file(&file).unwrap();
@@ -168,7 +196,7 @@ impl Source {
     }
 
     /// What the kill left: one of the two databases, whole; the command ends what was begun, or a daemon goes on.
-    fn check(&self, scratch: &Path, pass: &mut Pass) {
+    fn check(&self, scratch: &Path, verb: &str, at: u64, pass: &mut Pass) {
         let used = current(scratch);
         assert!(
             used == self.current || used == self.current + 1,
@@ -181,18 +209,19 @@ impl Source {
             &mut pass.new
         }) += 1;
         // One of an older schema can't be opened before it is migrated.
-        if let Some(found) = records(scratch) {
-            assert!(found == self.records, "store.{used} holds something else");
+        if let Some(found) = Judge::records(scratch) {
+            assert_eq!(found, self.records, "store.{used} holds something else");
         }
-        if !self.said.is_empty() && pass.kills.is_multiple_of(GO_ON_EVERY) {
+        if !self.said.is_empty() && at.is_multiple_of(GO_ON_EVERY) {
             self.go_on(scratch);
             pass.gone_on += 1;
             return;
         }
-        let _ = proofkeep(["migrate".as_ref(), "--data-dir".as_ref(), scratch.as_os_str()]).expect(0);
+        let _ = proofkeep([verb.as_ref(), "--data-dir".as_ref(), scratch.as_os_str()]).expect(0);
         assert_eq!(current(scratch), used + 1, "the next one is in use");
-        assert!(
-            records(scratch).as_ref() == Some(&self.records),
+        assert_eq!(
+            Judge::records(scratch).as_ref(),
+            Some(&self.records),
             "store.{} holds something else",
             used + 1
         );
@@ -227,8 +256,8 @@ impl Source {
     }
 }
 
-fn migrate(data: &Path, kill: Kill) -> (std::process::ExitStatus, String) {
-    let mut command = command(["migrate".as_ref(), "--data-dir".as_ref(), data.as_os_str()]);
+fn migrate(verb: &str, data: &Path, kill: Kill) -> (std::process::ExitStatus, String) {
+    let mut command = command([verb.as_ref(), "--data-dir".as_ref(), data.as_os_str()]);
     let shims = Shims {
         kill: Some(kill),
         ..Shims::default()
@@ -259,23 +288,6 @@ fn latest() -> u16 {
     let root = tempfile::tempdir().unwrap();
     drop(Store::open(&root.path().join("data"), &Options::default()).unwrap());
     schema_of(&root.path().join("data"))
-}
-
-/// Every record there is; `None` if the schema is an older one.
-fn records(data: &Path) -> Option<Records> {
-    let options = Options {
-        create: false,
-        ..Options::default()
-    };
-    match Store::open(data, &options) {
-        Ok(store) => Some(
-            store
-                .read(|view: &dyn View| view.scan(&[], None, usize::MAX))
-                .unwrap(),
-        ),
-        Err(OpenError::Older { .. }) => None,
-        Err(error) => panic!("{} doesn't open: {error}", data.display()),
-    }
 }
 
 /// What a build with that schema left when it was killed.

@@ -7,7 +7,7 @@ use proofkeep_engine::kinds::groth16::Groth16;
 use proofkeep_scripted::Scripted;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::fsck::{Mode, fsck};
-use proofkeep_store::ids::JobNumber;
+use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::keys::{self, Family};
 use proofkeep_store::machine::{Command, Machine, Rules};
 use proofkeep_store::query;
@@ -102,6 +102,17 @@ fn verifies(store: &Store, kinds: &Kinds, job: &Job, proof: &StoredProof) -> Res
     let vk = circuit.and_then(|circuit| circuit.vk).map(read).transpose()?;
     kind.verify(vk.as_deref(), &read(proof.public)?, &proof.bytes)
         .map_err(|failure| failure.detail)
+}
+
+/// The digest of every record, keys and values.
+pub(super) fn digest(store: &Store) -> Result<Digest, ReadError> {
+    let all = store.read(|view| view.scan(&[], None, usize::MAX))?;
+    let mut bytes = Vec::new();
+    for part in all.iter().flat_map(|(key, value)| [key, value]) {
+        bytes.extend(part.len().to_be_bytes());
+        bytes.extend(part);
+    }
+    Ok(Digest::of(&bytes))
 }
 
 fn unended(view: &dyn View) -> Result<Vec<String>, ReadError> {

@@ -12,8 +12,8 @@ use proofkeep_tests::kill::copy;
 use proofkeep_tests::ledger::{Ledger, Said};
 use proofkeep_tests::powercut::{Disk, Model, Recording};
 
-/// Images that are judged at once.
-const JUDGES: usize = 2;
+/// Images that are judged at once; sled's threads are waited for, a second at a time, more than anything is computed.
+const JUDGES: usize = 6;
 
 /// What is done with a recording.
 pub struct Cuts<'a> {
@@ -175,7 +175,7 @@ impl Cuts<'_> {
 
     /// Keeps what shows a fault; answers where.
     pub fn keep(&self) -> String {
-        let kept = std::env::temp_dir().join(format!("proofkeep-power-{}", std::process::id()));
+        let kept = std::env::temp_dir().join(format!("proofkeep-power-{}-{}", std::process::id(), self.seed));
         let copied = fs::create_dir_all(&kept).and_then(|()| fs::copy(self.log, kept.join("log")));
         match copied {
             Ok(_) => format!("the recording is kept in {}", kept.display()),

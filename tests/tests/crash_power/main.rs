@@ -21,6 +21,7 @@ mod life;
 mod log;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Instant;
 
 use proofkeep_tests::judge::Judge;
@@ -39,132 +40,141 @@ const OPENING: usize = 24;
 const LOG_PATH: &str = "store.1/db";
 /// With fewer images not each kind has its turn.
 const FLOOR: usize = 24;
-
-/// Images of each of the two recordings.
-fn images() -> usize {
-    let images = setting::number("PROOFKEEP_POWER_CUTS").unwrap_or(200);
-    assert!(images >= FLOOR, "PROOFKEEP_POWER_CUTS must be {FLOOR} at least");
-    images / 2
-}
+/// More images than this are made of more than one recording, each with a seed of its own.
+const OF_ONE: usize = 1000;
 
 #[test]
 fn nothing_is_lost_when_the_power_goes_while_a_crowd_submits() {
-    let (images, seed) = (images(), setting::seed());
-    eprintln!("PROOFKEEP_POWER_CUTS={} PROOFKEEP_SEED={seed}", 2 * images);
-    let started = Instant::now();
-    let root = tempfile::tempdir().unwrap();
-    let recorded = Crowd::WHOLE.record(root.path());
-    let recording = Recording::read(&recorded.log).unwrap();
-    let entries = recording.entries().len();
-    eprintln!("{recorded}\nrecorded in {:.0?}", started.elapsed());
-
-    let mut places = places(&recording, images, seed);
-    // What a start does to the log that a kill left, unsynced as it is, is cut after each change.
-    let starts = (0..entries).filter(|at| matches!(recording.entries()[*at].change, Change::Start { .. }));
-    places.extend(starts.skip(1).flat_map(|at| at..at + OPENING));
-    let cuts = Cuts {
-        recording: &recording,
-        log: &recorded.log,
-        judge: Judge {
-            prunes: true,
-            ..Judge::default()
-        },
-        launch: crowd::launch,
-        kinds: &Model::KINDS,
-        go_on_every: 37,
-        enough: u64::MAX,
-        seed,
-        scratch: root.path(),
-    };
-    let found = cuts.at(&places);
-    let peak = log::peak(&recording);
-    let (reused, segments) = log::segments(&recording);
-    eprintln!("{peak}; the log has {segments} segments, {reused} of them were written again");
-    finish("power-cuts-crowd", seed, started, &cuts, &found, |report| {
-        report
-            .count("bytes of log at most between two syncs", peak.bytes)
-            .count("segments written again", reused as u64)
+    in_rounds("power-cuts-crowd", |images, seed, root| {
+        let recorded = Crowd::WHOLE.record(root);
+        let recording = Recording::read(&recorded.log).unwrap();
+        let entries = recording.entries().len();
+        eprintln!("{recorded}");
+        let mut places = places(&recording, images, seed);
+        // What a start does to the log that a kill left, unsynced as it is, is cut after each change.
+        let starts =
+            (0..entries).filter(|at| matches!(recording.entries()[*at].change, Change::Start { .. }));
+        places.extend(starts.skip(1).flat_map(|at| at..at + OPENING));
+        let cuts = Cuts {
+            recording: &recording,
+            log: &recorded.log,
+            judge: Judge {
+                prunes: true,
+                ..Judge::default()
+            },
+            launch: crowd::launch,
+            kinds: &Model::KINDS,
+            go_on_every: 37,
+            enough: u64::MAX,
+            seed,
+            scratch: root,
+        };
+        let found = cuts.at(&places);
+        let peak = log::peak(&recording);
+        let (reused, segments) = log::segments(&recording);
+        eprintln!("{peak}; the log has {segments} segments, {reused} of them were written again");
+        assert!(peak.bytes < SEGMENT, "{peak}, and a segment has {SEGMENT}");
+        assert!(
+            reused > 0,
+            "no segment was used again, so this run shows too little"
+        );
+        cut::saw_everything(&recording, &recorded.data, root, true);
+        Round::of(&cuts, found, &[("segments written again", reused as u64)])
     });
-    assert!(peak.bytes < SEGMENT, "{peak}, and a segment has {SEGMENT}");
-    assert!(
-        reused > 0,
-        "no segment was used again, so this run shows too little"
-    );
-    cut::saw_everything(&recording, &recorded.data, root.path(), true);
 }
 
 #[test]
 fn nothing_is_lost_when_the_power_goes_in_the_life_of_a_directory() {
-    let (images, seed) = (images(), setting::seed());
-    eprintln!("PROOFKEEP_POWER_CUTS={} PROOFKEEP_SEED={seed}", 2 * images);
-    let started = Instant::now();
-    let root = tempfile::tempdir().unwrap();
-    let life = life::record(root.path(), seed);
-    let recording = Recording::read(&life.log).unwrap();
-    eprintln!("{life}\nrecorded in {:.0?}", started.elapsed());
-    let cuts = Cuts {
-        recording: &recording,
-        log: &life.log,
-        judge: Judge::default(),
-        launch: life::launch,
-        kinds: &Model::KINDS,
-        go_on_every: 11,
-        enough: u64::MAX,
-        seed,
-        scratch: root.path(),
-    };
-    let found = cuts.at(&places(&recording, images, seed));
-    finish("power-cuts-life", seed, started, &cuts, &found, |report| {
-        report
-            .count("starts killed while they opened", life.killed_starts)
-            .count("migrations", life.migrations)
-            .count("migrations killed", life.killed_migrations)
+    in_rounds("power-cuts-life", |images, seed, root| {
+        let life = life::record(root, seed);
+        let recording = Recording::read(&life.log).unwrap();
+        eprintln!("{life}");
+        let cuts = Cuts {
+            recording: &recording,
+            log: &life.log,
+            judge: Judge::default(),
+            launch: life::launch,
+            kinds: &Model::KINDS,
+            go_on_every: 11,
+            enough: u64::MAX,
+            seed,
+            scratch: root,
+        };
+        let found = cuts.at(&places(&recording, images, seed));
+        cut::saw_everything(&recording, &life.data, root, false);
+        let more = [
+            ("starts killed while they opened", life.killed_starts),
+            ("migrations and compactions", life.migrations),
+            ("migrations and compactions killed", life.killed_migrations),
+        ];
+        Round::of(&cuts, found, &more)
     });
-    cut::saw_everything(&recording, &life.data, root.path(), false);
+}
+
+/// What came of one recording.
+struct Round {
+    found: Found,
+    counts: Vec<(&'static str, u64)>,
+    /// Where the recording is kept, if something is wrong.
+    kept: Option<String>,
+}
+
+impl Round {
+    fn of(cuts: &Cuts<'_>, found: Found, more: &[(&'static str, u64)]) -> Self {
+        let changes = cuts.recording.entries().len();
+        let answers = cuts.recording.acknowledged(changes).count() as u64;
+        let mut counts = vec![
+            ("recordings", 1),
+            ("changes recorded", changes as u64),
+            ("answers recorded", answers),
+        ];
+        counts.extend(more);
+        let kept = (!found.wrong.is_empty()).then(|| cuts.keep());
+        Self { found, counts, kept }
+    }
 }
 
 fn places(recording: &Recording, images: usize, seed: u64) -> BTreeSet<usize> {
     let places: BTreeSet<usize> = recording.cuts(images, seed).into_iter().collect();
     assert!(
-        places.len() >= images.min(recording.entries().len() / 2),
+        places.len() >= images,
         "the recording has only {} places to cut",
         places.len()
     );
     places
 }
 
-/// Publishes what was found, and fails if anything is wrong.
-fn finish(
-    name: &str,
-    seed: u64,
-    started: Instant,
-    cuts: &Cuts<'_>,
-    found: &Found,
-    more: impl Fn(Report) -> Report,
-) {
-    let entries = cuts.recording.entries();
-    let mut report = Report::new(name, seed)
-        .count("images", found.images())
-        .count("images gone on with to the end", found.finished)
-        .count("changes recorded", entries.len() as u64)
-        .count(
-            "answers recorded",
-            cuts.recording.acknowledged(entries.len()).count() as u64,
-        )
-        .lost(found.lost)
-        .failed(found.failed);
-    for (kind, count) in &found.kinds {
-        report = report.count(kind, *count);
+/// Makes recordings until there are images enough, publishes what was found, and fails if anything is wrong.
+fn in_rounds(name: &str, one: impl Fn(usize, u64, &Path) -> Round) {
+    let wanted: usize = setting::number("PROOFKEEP_POWER_CUTS").unwrap_or(200);
+    assert!(wanted >= FLOOR, "PROOFKEEP_POWER_CUTS must be {FLOOR} at least");
+    let first = setting::seed();
+    eprintln!("PROOFKEEP_POWER_CUTS={wanted} PROOFKEEP_SEED={first}");
+    let (started, mut seed) = (Instant::now(), first);
+    let mut report = Report::new(name, first);
+    let (mut images, mut wrong) = (0, Vec::new());
+    // Half of the images are of the other kind of recording.
+    while images < wanted as u64 / 2 {
+        let root = tempfile::tempdir().unwrap();
+        let left = wanted / 2 - usize::try_from(images).unwrap_or(0);
+        let Round { found, counts, kept } = one(left.min(OF_ONE), seed, root.path());
+        images += found.images();
+        report = report
+            .count("images", found.images())
+            .count("images gone on with to the end", found.finished)
+            .lost(found.lost)
+            .failed(found.failed);
+        let kinds = found.kinds.iter().map(|(kind, count)| (*kind, *count));
+        for (what, count) in counts.into_iter().chain(kinds) {
+            report = report.count(what, count);
+        }
+        if let Some(kept) = kept {
+            wrong.push(format!("seed {seed}, {kept}:"));
+            wrong.extend(found.wrong);
+        }
+        eprintln!("{images} images so far, after {:.0?}", started.elapsed());
+        seed = seed.wrapping_add(1);
     }
-    more(report).publish();
-    eprintln!("{} images, in {:.0?}", found.images(), started.elapsed());
-    if !found.wrong.is_empty() {
-        panic!(
-            "{} images lost an answer, {} are wrong otherwise; {}:\n{}",
-            found.lost,
-            found.failed,
-            cuts.keep(),
-            found.wrong.join("\n")
-        );
-    }
+    report.publish();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
