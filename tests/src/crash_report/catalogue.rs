@@ -29,7 +29,7 @@ pub(super) const TESTS: &[Test] = &[
     Test {
         name: "power-cuts-crowd",
         title: "Power cuts while a crowd submits",
-        text: "Every write, truncation, change of a name and sync of a daemon with full groups and jobs of 1,024 partitions is recorded, and images are made of what a power cut may leave: only what was synced; any subset of unsynced sectors, torn; names not yet durable. Each opens, is clean, has every acknowledged answer, recovers, and is clean again; some are gone on with until every job has ended.",
+        text: "Every write, truncation, change of a name and sync of a daemon with full groups, jobs of 1,024 partitions, pruning and segments of the log that are used again is recorded, and images are made of what a power cut may leave: only what was synced; any subset of unsynced sectors, torn; names not yet durable. Each opens, is clean, has every acknowledged answer, recovers, and is clean again; some are gone on with until every job has ended.",
         tried: "images",
         command: "PROOFKEEP_POWER_CUTS=20000 cargo test --release -p proofkeep-tests --test crash_power -- --nocapture",
         control: false,
@@ -37,7 +37,7 @@ pub(super) const TESTS: &[Test] = &[
     Test {
         name: "power-cuts-life",
         title: "Power cuts in a whole life",
-        text: "The same with several sessions of one directory: kills, also while opening, cancels, retries, pruning, segments used again, compaction.",
+        text: "The same of one directory from its making on: an import, uploads, jobs of both kinds, cancels, failures, retries, kills, starts killed while they open, migrations and compactions, some of them killed.",
         tried: "images",
         command: "PROOFKEEP_POWER_CUTS=20000 cargo test --release -p proofkeep-tests --test crash_power -- --nocapture",
         control: false,
@@ -45,7 +45,7 @@ pub(super) const TESTS: &[Test] = &[
     Test {
         name: "power-cuts-without-fdatasync",
         title: "A disk that ignores `fdatasync`",
-        text: "The crowd once more; each sync of the log is left out.",
+        text: "The crowd once more; `fdatasync` does nothing and says that it has.",
         tried: "images",
         command: "cargo test --release -p proofkeep-tests --test crash_power -- --nocapture without_fdatasync",
         control: true,
