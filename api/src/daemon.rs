@@ -54,6 +54,12 @@ pub enum DaemonError {
     /// The engine's start panicked; the panic was printed.
     #[error("the daemon failed to start; this is a fault of proofkeep, please report it")]
     Panicked,
+    /// The HTTP server ended although nobody told it to.
+    #[error(
+        "the HTTP server ended by itself; this is a fault of proofkeep, please report it with the lines above, then start \
+         again, everything acknowledged is kept"
+    )]
+    Deaf,
 }
 
 impl From<OpenError> for DaemonError {
@@ -82,10 +88,14 @@ impl DaemonError {
         match self {
             Self::Start(StartError::Open(
                 OpenError::BadFile { .. }
+                | OpenError::NotEmpty { .. }
                 | OpenError::NoDatabase { .. }
                 | OpenError::Damaged { .. }
+                | OpenError::Lost { .. }
                 | OpenError::Record { .. },
-            )) => u8::try_from(EXIT_STORE).unwrap_or(1),
+            ))
+            | Self::Panicked
+            | Self::Deaf => u8::try_from(EXIT_STORE).unwrap_or(1),
             _ => 1,
         }
     }
@@ -125,7 +135,7 @@ async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
         test_build: options.test_build,
     });
     let (end, mut ending) = watch::channel(false);
-    let answers = tokio::spawn(server.clone().run(listener, async move {
+    let mut answers = tokio::spawn(server.clone().run(listener, async move {
         // The other end is dropped only after this was sent.
         let _ = ending.wait_for(|end| *end).await;
     }));
@@ -139,14 +149,21 @@ async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
     server.serve(Arc::clone(&engine));
     tracing::info!(store = %engine.store().id(), data = %engine.data_dir().display(), "ready");
 
-    // Only a signal says so; the sender lives as long as the process.
-    let _ = stop.wait_for(|stop| *stop).await;
+    let deaf = tokio::select! {
+        // Only a signal says so; the sender lives as long as the process.
+        _ = stop.wait_for(|stop| *stop) => false,
+        // It ends only when it is told to.
+        _ = &mut answers => true,
+    };
     tracing::info!(
         grace_s = grace.as_secs(),
         "stopping: nothing new is started, work in progress is finished or saved"
     );
     server.stop();
     engine.shutdown(grace).await;
+    if deaf {
+        return Err(DaemonError::Deaf);
+    }
     end.send_replace(true);
     if tokio::time::timeout(LAST_ANSWERS, answers).await.is_err() {
         tracing::warn!("some clients did not read their answers");

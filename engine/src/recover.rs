@@ -34,7 +34,7 @@ pub enum RecoverError {
         lock: PathBuf,
     },
     /// The system refused something.
-    #[error("{doing} {} failed: {source}", .path.display())]
+    #[error("{doing} {} failed: {source}; check the disk (dmesg, SMART) and the limits of the process, then start again", .path.display())]
     Io {
         /// What was being done.
         doing: &'static str,
@@ -107,9 +107,13 @@ fn free(lock: &Path) -> Result<(), RecoverError> {
     }
     // The lock is given up when the process is gone, and that is all that can be waited for here.
     let (freed, waits) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let _ = freed.send(file.lock().is_ok());
-    });
+    // A panic in it would end the wait as if the lock hadn't come.
+    std::thread::Builder::new()
+        .name("lock".to_owned())
+        .spawn(move || {
+            let _ = freed.send(file.lock().is_ok());
+        })
+        .map_err(failed)?;
     let deadline = Instant::now() + DEATH;
     match waits.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         Ok(true) => Ok(()),

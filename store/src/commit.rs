@@ -38,6 +38,7 @@ use crate::keys;
 use crate::machine::{Command, Machine, Refusal, Reply};
 use crate::objects::{ObjectError, Objects, Swept};
 use crate::view::{ReadError, View};
+use crate::vital::vital;
 use group::Writer;
 use lanes::Lanes;
 pub use lanes::{Queues, Waiting};
@@ -133,7 +134,7 @@ impl Handle {
         );
         let thread = std::thread::Builder::new()
             .name("commit".to_owned())
-            .spawn(move || writer.run())?;
+            .spawn(move || vital("the commit thread", || writer.run()))?;
         let inner = Inner {
             lanes,
             shared,

@@ -22,8 +22,10 @@ pub mod query;
 pub mod records;
 mod tree;
 pub mod view;
+mod vital;
 
 pub use commit::{CommitError, Committed, Handle, Limits};
 pub use error::{EXIT_STORE, OpenError};
 pub use objects::{ObjectError, Objects};
 pub use open::{Options, Store};
+pub use vital::vital;

@@ -219,6 +219,13 @@ fn check_reached(data: &DataDir, journal: JournalNumber) -> Result<Reached, Open
             mark,
         });
     }
+    if reached.is_none() && journal > JournalNumber(0) {
+        tracing::warn!(
+            "{} is missing or damaged, so nobody can tell whether the log lost its end; it is written anew from what is \
+             there (journal entry {journal})",
+            mark.display()
+        );
+    }
     note.note(journal);
     note.sync().map_err(OpenError::io("syncing", &mark))?;
     sync_dir(data.path())?;
@@ -344,12 +351,16 @@ fn wait_for_sled(log: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     let (send, locked) = mpsc::channel();
-    std::thread::spawn(move || {
-        let locked = file.lock();
-        // Given back before anyone hears of it: sled takes the lock itself, once, and doesn't wait.
-        drop(file);
-        send.send(locked)
-    });
+    // A panic in it would end the wait as if the lock hadn't come.
+    std::thread::Builder::new()
+        .name("lock".to_owned())
+        .spawn(move || {
+            let locked = file.lock();
+            // Given back before anyone hears of it: sled takes the lock itself, once, and doesn't wait.
+            drop(file);
+            send.send(locked)
+        })
+        .map_err(OpenError::io("locking", log))?;
     let waited = locked.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         Err(std::io::Error::new(
             std::io::ErrorKind::WouldBlock,

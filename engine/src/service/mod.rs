@@ -9,7 +9,6 @@ mod problems;
 mod run;
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +21,7 @@ use proofkeep_store::format::DataDir;
 use proofkeep_store::ids::{Digest, JobNumber, ProcessId};
 use proofkeep_store::machine::{Machine, Rules};
 use proofkeep_store::records::{BootEnd, Circuit};
-use proofkeep_store::{Limits, OpenError, Options, Store, query};
+use proofkeep_store::{Limits, OpenError, Options, Store, query, vital};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use calls::{Registered, Submitted};
@@ -258,14 +257,8 @@ impl Engine {
         let run = Loop::new(Arc::clone(&core), fleet, retention, Arc::clone(&window), received);
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
-            .spawn(move || {
-                let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run.run())));
-                if ended.is_err() {
-                    // Without the loop nothing would ever end, and all would look alive.
-                    tracing::error!("the scheduler panicked; stopping, everything acknowledged is kept");
-                    std::process::abort();
-                }
-            })?;
+            // Without the loop nothing would ever end, and all would look alive.
+            .spawn(move || vital("the scheduler", || runtime.block_on(run.run())))?;
         let thread = Mutex::new(Some(thread));
         Ok(Self {
             store,

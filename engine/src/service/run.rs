@@ -6,16 +6,17 @@
 mod grant;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use proofkeep_store::CommitError;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::commit::Committed;
 use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::machine::Command;
+use proofkeep_store::{CommitError, Handle};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
@@ -192,16 +193,13 @@ impl Loop {
         if now >= self.sweep_at {
             self.sweep_at = now + SWEEP_EVERY;
             let handle = self.core.handle.clone();
-            tokio::task::spawn_blocking(move || match handle.sweep_objects(OBJECT_LIFE) {
-                Ok(swept) if swept.removed > 0 => {
-                    tracing::info!(
-                        "objects that nobody needs were removed: {} ({} bytes)",
-                        swept.removed,
-                        swept.bytes
+            tokio::task::spawn_blocking(move || {
+                if catch_unwind(AssertUnwindSafe(|| sweep(&handle))).is_err() {
+                    tracing::error!(
+                        "the removal of objects that nobody needs panicked; this is a fault of proofkeep, please report \
+                         it. It is tried again in an hour"
                     );
                 }
-                Ok(_) => {}
-                Err(error) => tracing::warn!("objects that nobody needs could not be removed: {error}"),
             });
         }
         self.relieve_pressure();
@@ -390,5 +388,20 @@ impl Loop {
             // Nobody may wait any more; the store is closed all the same.
             let _ = done.send(());
         }
+    }
+}
+
+/// Removes the objects that no record names.
+fn sweep(handle: &Handle) {
+    match handle.sweep_objects(OBJECT_LIFE) {
+        Ok(swept) if swept.removed > 0 => {
+            tracing::info!(
+                "objects that nobody needs were removed: {} ({} bytes)",
+                swept.removed,
+                swept.bytes
+            );
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!("objects that nobody needs could not be removed: {error}"),
     }
 }

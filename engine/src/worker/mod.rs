@@ -38,6 +38,8 @@ use shared::Worker;
 pub const EXIT_DONE: i32 = 0;
 /// The arguments are wrong.
 pub const EXIT_USAGE: i32 = 2;
+/// A panic that no task could answer for.
+pub const EXIT_PANIC: i32 = 70;
 /// An allocation failed.
 pub const EXIT_MEMORY: i32 = 71;
 /// The daemon and this process don't understand each other.

@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle};
 
 use parking_lot::Mutex;
 
+use super::panics::vital;
 use crate::protocol::{self, FromWorker};
 
 /// The queue. What was said before [`finish`](Self::finish) is written before it returns.
@@ -21,7 +22,7 @@ impl Outbox {
         let (queue, words) = channel();
         let writer = Builder::new()
             .name("words".to_owned())
-            .spawn(move || write(to, &words))?;
+            .spawn(move || vital(|| write(to, &words)))?;
         Ok(Arc::new(Self {
             queue: Mutex::new(Some(queue)),
             writer: Mutex::new(Some(writer)),

@@ -9,6 +9,7 @@ use proofkeep_store::ids::{BootNumber, Digest};
 use proofkeep_store::records::{Failure, FailureClass};
 
 use super::outbox::Outbox;
+use super::panics::vital;
 use super::tasks::{Task, Tasks};
 use super::{EXIT_DEVICE, EXIT_DONE, EXIT_PROTOCOL, Fatal, import, memory, prove, synth};
 use crate::device::{self, Device, Threads};
@@ -87,7 +88,7 @@ impl Worker {
         let measured = Arc::clone(&worker);
         Builder::new()
             .name("memory".to_owned())
-            .spawn(move || measured.measure())
+            .spawn(move || vital(|| measured.measure()))
             .map_err(|error| Fatal::new(EXIT_DEVICE, format!("no thread could be started: {error}")))?;
         Ok(worker)
     }
@@ -175,8 +176,10 @@ impl Worker {
             .name(name.to_owned())
             .stack_size(STACK)
             .spawn(move || {
-                task.begin();
-                body(&worker, &task);
+                vital(|| {
+                    task.begin();
+                    body(&worker, &task);
+                });
             });
         if let Err(error) = spawned {
             let failure = Failure::coded(
@@ -201,8 +204,10 @@ impl Worker {
     fn quit(self: &Arc<Self>) {
         let worker = Arc::clone(self);
         let waiting = Builder::new().name("quit".to_owned()).spawn(move || {
-            worker.tasks.wait_idle();
-            super::exit(&worker.outbox, EXIT_DONE);
+            vital(|| {
+                worker.tasks.wait_idle();
+                super::exit(&worker.outbox, EXIT_DONE);
+            });
         });
         if waiting.is_err() {
             self.tasks.wait_idle();

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use proofkeep_store::ids::{BootNumber, ProcessId, Token};
 use proofkeep_store::machine::{Command, Reply};
 use proofkeep_store::records::{Failure, FailureClass};
+use proofkeep_store::vital;
 
 pub use death::EXIT_OUT_OF_MEMORY;
 pub use held::Patience;
@@ -227,9 +228,12 @@ impl Fleet {
         };
         let (core, counter) = (Arc::clone(core), counter.clone());
         let name = format!("from {}", device.name);
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || hear::run(&core, started, welcome, &counter))?;
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            // Without it the attempts of its process would never end.
+            vital("the reader of a worker process", || {
+                hear::run(&core, started, welcome, &counter);
+            });
+        })?;
         Ok((process, thread))
     }
 

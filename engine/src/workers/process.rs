@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
@@ -13,6 +13,7 @@ use std::{fs, io};
 use parking_lot::Mutex;
 use proofkeep_store::ids::{ProcessId, Token};
 use proofkeep_store::records::Failure;
+use proofkeep_store::vital;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::held::Held;
@@ -97,10 +98,13 @@ impl Spawner {
         std::thread::Builder::new()
             .name("spawner".to_owned())
             .spawn(move || {
-                for (mut command, answer) in received {
-                    // The command is dropped here, and with it our copy of the child's end of the socket.
-                    let _ = answer.send(command.spawn());
-                }
+                // Its children die with it.
+                vital("the thread that starts worker processes", || {
+                    for (mut command, answer) in received {
+                        // The command is dropped here, and with it our copy of the child's end of the socket.
+                        let _ = answer.send(command.spawn());
+                    }
+                });
             })?;
         Ok(Self { requests })
     }
@@ -116,8 +120,35 @@ impl Spawner {
 /// What a started process is watched with.
 pub(crate) struct Started {
     pub process: std::sync::Arc<Process>,
-    pub child: Child,
+    pub child: OwnedChild,
     pub words: UnixStream,
+}
+
+/// A child that never outlives its handle: where nobody came to wait for it, it is killed and waited for.
+pub(crate) struct OwnedChild(Child);
+
+impl OwnedChild {
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.0.wait()
+    }
+}
+
+impl Drop for OwnedChild {
+    fn drop(&mut self) {
+        // Of one that was waited for, both do nothing.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Our end of a socket on its way out: however its thread ends, the other threads see the end.
+struct HangUp(UnixStream);
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        // The process may be gone already.
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
 }
 
 /// Starts the worker process `id` for `device`, on this same program.
@@ -131,25 +162,18 @@ pub(crate) fn start(spawner: &Spawner, id: ProcessId, device: &str, data: &Path)
         .arg(fs::canonicalize(data)?)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null());
-    let mut child = spawner.spawn(command)?;
-    let handle = match open_handle(&child) {
-        Ok(handle) => handle,
-        Err(error) => {
-            child.kill()?;
-            child.wait()?;
-            return Err(error);
-        }
-    };
+    let child = OwnedChild(spawner.spawn(command)?);
+    let handle = open_handle(&child.0)?;
     let (out, words_out) = mpsc::channel();
-    let mut writer = ours.try_clone()?;
+    let writer = HangUp(ours.try_clone()?);
     std::thread::Builder::new()
         .name(format!("to {device}"))
         .spawn(move || {
+            let HangUp(stream) = &writer;
             for word in words_out {
-                let sent = protocol::write(&mut writer, &word);
-                if sent.is_err() || writer.flush().is_err() {
+                let mut to = stream;
+                if protocol::write(&mut to, &word).is_err() || to.flush().is_err() {
                     // Its reader sees the end, and the process is ended if it isn't gone by itself.
-                    let _ = writer.shutdown(std::net::Shutdown::Both);
                     return;
                 }
             }

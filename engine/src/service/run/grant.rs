@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use proofkeep_store::ids::{Digest, JobNumber, Token};
 use proofkeep_store::machine::Command;
-use proofkeep_store::query;
 use proofkeep_store::records::{AttemptRef, Circuit, CircuitState, Failure, FailureClass, Job};
+use proofkeep_store::{query, vital};
 
 use super::super::check;
 use super::{Loop, REQUESTS};
@@ -157,7 +157,10 @@ impl Loop {
             Arc::clone(&self.stop_checks),
         );
         tokio::task::spawn_blocking(move || {
-            check::run(&core, job, token, &stop);
+            // Its lease would never end, and its place never be free again.
+            vital("the final check of a job", || {
+                check::run(&core, job, token, &stop)
+            });
             running.fetch_sub(1, Ordering::AcqRel);
             core.bell.notify_one();
         });
