@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use proofkeep_groth16::vk::UnfinishedSetup;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::records::{Circuit, Job};
@@ -13,6 +14,7 @@ use tokio::sync::Notify;
 
 use crate::budget::Ledger;
 use crate::kinds::Kinds;
+use crate::kinds::groth16::headers;
 
 /// Verification keys kept in memory; a few hundred bytes to some KiB each.
 const VERIFICATION_KEYS: usize = 64;
@@ -108,13 +110,40 @@ impl Core {
                 "verification key of circuit {circuit}: it isn't imported yet"
             )));
         };
-        let bytes = Arc::new(self.objects.read_verified(vk)?);
+        let bytes = Arc::new(match self.objects.read_verified(vk) {
+            Err(damage @ (ObjectError::Damaged { .. } | ObjectError::Missing(_))) => {
+                tracing::warn!("the verification key of circuit {circuit}: {damage}");
+                self.make_vk_again(circuit, vk, damage)?
+            }
+            read => read?,
+        });
         let mut keys = self.verification_keys.lock();
         if keys.len() >= VERIFICATION_KEYS {
             keys.pop_first();
         }
         keys.insert(circuit, Arc::clone(&bytes));
         Ok(Some(bytes))
+    }
+
+    /// A verification key whose file is gone or damaged, from the circuit's `.zkey`. It must be the same one.
+    fn make_vk_again(&self, circuit: Digest, vk: Digest, damage: ObjectError) -> Result<Vec<u8>, LookError> {
+        let record = self.circuit(circuit)?;
+        let Some(zkey) = record.files.zkey else {
+            return Err(damage.into());
+        };
+        let unfinished = UnfinishedSetup::accept_if(record.allow_unfinished);
+        let again = headers::verification_key(&mut self.objects.open(zkey)?, unfinished);
+        match again {
+            Ok(bytes) if Digest::of(&bytes) == vk => {
+                self.objects.put(&bytes)?;
+                tracing::warn!("it was made again from the .zkey {zkey}");
+                Ok(bytes)
+            }
+            _ => Err(LookError::Missing(format!(
+                "verification key of circuit {circuit} any more ({damage}), and its .zkey {zkey} is damaged too; upload \
+                 the .zkey again"
+            ))),
+        }
     }
 
     /// The canonical request of a job.

@@ -12,6 +12,9 @@ use proofkeep_store::ids::{BootNumber, Digest};
 use proofkeep_store::records::{Failure, FailureClass};
 use sha2::{Digest as _, Sha256};
 
+/// Bytes that are hashed between two signs of life.
+const SLICE: usize = 64 << 20;
+
 /// Where a worker process finds objects, and where it makes them.
 #[derive(Clone, Debug)]
 pub struct Shelf {
@@ -46,6 +49,71 @@ impl Shelf {
             _ => io_failure(&format!("opening the {what} {object}"), &error),
         })?;
         map_file(&file).map_err(|error| io_failure(&format!("mapping the {what} {object}"), &error))
+    }
+
+    /// Maps an object and checks its bytes. `alive` is called between slices, and may end it.
+    ///
+    /// # Errors
+    /// As [`map`](Self::map); `input_missing` with code `blob-damaged` when the disk has other bytes now, and then the
+    /// file is in quarantine, so that an upload can replace it.
+    pub fn map_verified(
+        &self,
+        object: Digest,
+        what: &str,
+        alive: &mut dyn FnMut() -> Result<(), Failure>,
+    ) -> Result<Mmap, Failure> {
+        let map = self.map(object, what)?;
+        self.verify(&map, object, what, alive)?;
+        Ok(map)
+    }
+
+    /// Checks an object that is mapped; see [`map_verified`](Self::map_verified).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify(
+        &self,
+        map: &Mmap,
+        object: Digest,
+        what: &str,
+        alive: &mut dyn FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut hash = Sha256::new();
+        for chunk in map.chunks(SLICE) {
+            hash.update(chunk);
+            alive()?;
+        }
+        let found = Digest(hash.finalize().into());
+        if found == object {
+            return Ok(());
+        }
+        self.put_aside(object);
+        let detail = format!(
+            "the {what} {object} on disk has other bytes now (digest {found}): the disk damaged it; upload it again, then retry"
+        );
+        Err(Failure::coded(FailureClass::InputMissing, "blob-damaged", detail))
+    }
+
+    /// Moves what lies under an object's name to quarantine, if it isn't that object.
+    pub fn put_aside(&self, object: Digest) {
+        let path = self.path(object);
+        let aside = self.objects.with_file_name("quarantine").join(format!(
+            "object-{}-{}",
+            object.hex(),
+            uuid::Uuid::new_v4()
+        ));
+        // Whoever uploads it anew just now must not lose it: what was moved is looked at once more.
+        let moved = fs::rename(&path, &aside).and_then(|()| {
+            let mut hash = Sha256::new();
+            io::copy(&mut File::open(&aside)?, &mut hash)?;
+            if Digest(hash.finalize().into()) == object {
+                fs::rename(&aside, &path)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = moved {
+            tracing::warn!(%object, "a damaged object could not be moved to quarantine: {error}");
+        }
     }
 
     /// Makes an object of what `write` writes; durable when it returns.
@@ -147,16 +215,20 @@ pub(crate) fn map_file(file: &File) -> io::Result<Mmap> {
 
 /// The disk or the system refused something; another try may work.
 pub(crate) fn io_failure(doing: &str, error: &io::Error) -> Failure {
-    let (code, hint) = if error.kind() == io::ErrorKind::StorageFull {
-        ("disk-full", "; free some space on the disk of the data directory")
-    } else {
-        ("io", "")
+    let (class, code, hint) = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (
+            FailureClass::DeviceError,
+            "disk-full",
+            "; free some space on the disk of the data directory",
+        ),
+        io::ErrorKind::OutOfMemory => (
+            FailureClass::OutOfMemory,
+            "out-of-memory",
+            "; give proofkeep more memory",
+        ),
+        _ => (FailureClass::DeviceError, "io", ""),
     };
-    Failure::coded(
-        FailureClass::DeviceError,
-        code,
-        format!("{doing} failed: {error}{hint}"),
-    )
+    Failure::coded(class, code, format!("{doing} failed: {error}{hint}"))
 }
 
 /// Removed when dropped; once it was renamed there is nothing under this name.

@@ -124,7 +124,7 @@ pub enum OpenError {
         doing: &'static str,
     },
     /// The system refused something.
-    #[error("{doing} {} failed: {source}", .path.display())]
+    #[error("{doing} {} failed: {source}; check the disk (dmesg, SMART) and the limits of the process, then start again", .path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,

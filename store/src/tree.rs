@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::commit::fatal;
 use crate::keys::Key;
@@ -19,13 +19,19 @@ pub(crate) struct Database {
     db: Option<sled::Db>,
     /// Our own descriptor of sled's log. sled's flush ends in `sync_file_range`, which orders nothing on the device.
     log: File,
+    /// Where sled's files lie, for whoever has to look at them.
+    path: PathBuf,
 }
 
 impl Database {
     /// Takes an open sled database and opens its log a second time.
     pub fn new(db: sled::Db, path: &Path) -> io::Result<Self> {
         let log = OpenOptions::new().read(true).write(true).open(path.join("db"))?;
-        Ok(Self { db: Some(db), log })
+        Ok(Self {
+            db: Some(db),
+            log,
+            path: path.to_path_buf(),
+        })
     }
 
     /// Makes some changes, all or none. A batch and not sled's `transaction`: the commit thread is the only writer and
@@ -58,7 +64,10 @@ impl Database {
 
     /// The database as a view. What it shows is durable only while the caller keeps the commit thread from writing.
     pub fn view(&self) -> SledView<'_> {
-        SledView(self.db())
+        SledView {
+            tree: self.db(),
+            path: &self.path,
+        }
     }
 }
 
@@ -95,27 +104,38 @@ impl SyncError {
 }
 
 /// A sled tree as a view.
-pub(crate) struct SledView<'a>(&'a sled::Tree);
+pub(crate) struct SledView<'a> {
+    tree: &'a sled::Tree,
+    path: &'a Path,
+}
 
 type Pairs = Vec<(Key, Vec<u8>)>;
 
-/// Some damage makes sled panic where it should say so; to a reader both are the end.
-fn reading<T>(read: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| fatal::stop_reading(&"sled panicked while reading it"))
+impl SledView<'_> {
+    /// Some damage makes sled panic where it should say so; to a reader both are the end.
+    fn reading<T>(&self, read: impl FnOnce() -> Result<T, sled::Error>) -> T {
+        match catch_unwind(AssertUnwindSafe(read)) {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => fatal::stop_reading(self.path, &error),
+            Err(_) => fatal::stop_reading(self.path, &"sled panicked"),
+        }
+    }
 }
 
-fn pair(read: Result<(sled::IVec, sled::IVec), sled::Error>) -> (Key, Vec<u8>) {
-    let (key, value) = read.unwrap_or_else(|error| fatal::stop_reading(&error));
-    (key.to_vec(), value.to_vec())
+type Pair = Result<(sled::IVec, sled::IVec), sled::Error>;
+
+fn owned(read: Pair) -> Result<(Key, Vec<u8>), sled::Error> {
+    read.map(|(key, value)| (key.to_vec(), value.to_vec()))
+}
+
+/// Up to `limit` pairs, or the first error there is.
+fn page(pairs: impl Iterator<Item = Pair>, limit: usize) -> Result<Pairs, sled::Error> {
+    pairs.map(owned).take(limit).collect()
 }
 
 impl View for SledView<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, ReadError> {
-        let value = self
-            .0
-            .get(key)
-            .unwrap_or_else(|error| fatal::stop_reading(&error));
+        let value = self.reading(|| self.tree.get(key));
         Ok(value.map(|value| value.to_vec()))
     }
 
@@ -125,12 +145,11 @@ impl View for SledView<'_> {
             Some(after) if after >= prefix => Excluded(after),
             _ => Included(prefix),
         };
-        let pairs = self.0.range::<&[u8], _>((start, Unbounded)).map(pair);
-        Ok(reading(|| {
-            pairs
-                .take_while(|(key, _)| key.starts_with(prefix))
-                .take(limit)
-                .collect()
+        Ok(self.reading(|| {
+            let pairs = self.tree.range::<&[u8], _>((start, Unbounded));
+            // An error has no key and is no end.
+            let inside = |pair: &Pair| pair.as_ref().map_or(true, |(key, _)| key.starts_with(prefix));
+            page(pairs.take_while(inside), limit)
         }))
     }
 
@@ -145,12 +164,6 @@ impl View for SledView<'_> {
         if matches!(end, Excluded(end) if end <= prefix) {
             return Ok(Vec::new());
         }
-        Ok(self
-            .0
-            .range::<&[u8], _>((Included(prefix), end))
-            .rev()
-            .map(pair)
-            .take(limit)
-            .collect())
+        Ok(self.reading(|| page(self.tree.range::<&[u8], _>((Included(prefix), end)).rev(), limit)))
     }
 }

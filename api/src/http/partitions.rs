@@ -3,12 +3,13 @@
 use proofkeep_engine::problem::Problem;
 use proofkeep_store::ids::JobNumber;
 use proofkeep_store::query::{self, PartitionDetail};
+use proofkeep_store::records::PartitionState;
 use serde_json::json;
 use warp::http::StatusCode;
 
 use super::answer::{Outcome, json};
 use super::context::Context;
-use super::problem::not_ready;
+use super::problem::{not_ready, proof_damaged};
 use super::proofs::{self, checked, proof_answer, public_answer};
 use super::request::Request;
 use crate::render::{job, partition};
@@ -60,6 +61,12 @@ pub(super) async fn public(context: &Context, request: &mut Request) -> Outcome 
 
 fn unproved(found: &PartitionDetail) -> Problem {
     let partition = &found.partition;
+    if partition.state == PartitionState::Proved {
+        return proof_damaged(format!(
+            "the stored proof of partition {} can't be read",
+            partition.index
+        ));
+    }
     not_ready(format!(
         "partition {} is {}; its proof is there as soon as it is proved",
         partition.index,

@@ -2,12 +2,14 @@
 //! by index (or their bytes one after the other). `results` gives what is proved, a line each, however the job stands.
 
 use std::io;
+use std::panic::AssertUnwindSafe;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use proofkeep_engine::problem::Problem;
 use proofkeep_formats::count;
 use proofkeep_store::ids::{Digest, JobNumber};
-use proofkeep_store::query;
+use proofkeep_store::query::{self, ProofPage};
 use proofkeep_store::records::{Job, JobState, StoredProof};
 use proofkeep_store::view::View;
 use serde_json::{Value, json};
@@ -56,7 +58,14 @@ pub(super) async fn results(context: &Context, request: &mut Request) -> Outcome
     let number = context.job(request.param(0)).await?;
     let (lines, mut from) = mpsc::channel(2);
     let context = context.clone();
-    tokio::spawn(async move { send_results(&context, number, &lines).await });
+    tokio::spawn(async move {
+        let sent = AssertUnwindSafe(send_results(&context, number, &lines)).catch_unwind();
+        if sent.await.is_err() {
+            tracing::error!("the results of a job made proofkeep panic; the answer is cut off");
+            // The reader may be gone already.
+            let _ = lines.send(Err(io::Error::other("panic"))).await;
+        }
+    });
     Ok(stream(
         "application/x-ndjson",
         futures_util::stream::poll_fn(move |cx| from.poll_recv(cx)),
@@ -93,6 +102,7 @@ async fn results_from(
     let page = context
         .read(move |view| query::proofs(view, number, first, PAGE))
         .await?;
+    whole(&page)?;
     let mut text = String::new();
     for stored in &page.proofs {
         let proof = proof_json(&checked(stored)?, ProofFormat::Snarkjs).map_err(proof_damaged)?;
@@ -137,10 +147,21 @@ pub(super) async fn all(context: &Context, number: JobNumber) -> Result<Vec<Stor
         let page = context
             .read(move |view| query::proofs(view, number, first, PAGE))
             .await?;
+        whole(&page)?;
         stored.extend(page.proofs);
         next = page.next;
     }
     Ok(stored)
+}
+
+/// No record on the page is damaged.
+fn whole(page: &ProofPage) -> Result<(), Problem> {
+    unreadable(page).map_or(Ok(()), |damage| Err(proof_damaged(damage)))
+}
+
+fn unreadable(page: &ProofPage) -> Option<String> {
+    let partition = page.damaged.first()?;
+    Some(format!("the stored proof of partition {partition} can't be read"))
 }
 
 /// The bytes of a stored proof, if they are what was stored.
@@ -165,11 +186,12 @@ pub(super) fn first_damaged(view: &dyn View, number: JobNumber, limit: usize) ->
         return None;
     }
     match query::proofs(view, number, 0, limit) {
-        Ok(page) => page
-            .proofs
-            .iter()
-            .find(|stored| Digest::of(&stored.bytes) != stored.digest)
-            .map(damage),
+        Ok(page) => unreadable(&page).or_else(|| {
+            let mut proofs = page.proofs.iter();
+            proofs
+                .find(|stored| Digest::of(&stored.bytes) != stored.digest)
+                .map(damage)
+        }),
         Err(error) => Some(error.to_string()),
     }
 }

@@ -197,6 +197,35 @@ impl VerifyingKey {
         .validated(unfinished)
     }
 
+    /// The same from the two parts of a `.zkey` that hold it, as they lie there: the header's points α₁ β₁ β₂ γ₂ δ₁ δ₂,
+    /// and IC. `None` if their lengths can't be right.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_zkey_parts(
+        header: &[u8],
+        ic: &[u8],
+        unfinished: UnfinishedSetup,
+    ) -> Option<Result<Self, VkError>> {
+        let (g1, g2) = (G1::AFFINE_BYTES, G2::AFFINE_BYTES);
+        if header.len() != 3 * g1 + 3 * g2 || ic.is_empty() || !ic.len().is_multiple_of(g1) {
+            return None;
+        }
+        let (alpha1, rest) = header.split_at(g1);
+        let (_beta1, rest) = rest.split_at(g1);
+        let (beta2, rest) = rest.split_at(g2);
+        let (gamma2, rest) = rest.split_at(g2);
+        let delta2 = &rest[g1..];
+        let key = VerifyingKey {
+            alpha1: read_point::<G1>(alpha1),
+            beta2: read_point::<G2>(beta2),
+            gamma2: read_point::<G2>(gamma2),
+            delta2: read_point::<G2>(delta2),
+            ic: ic.chunks_exact(g1).map(read_point::<G1>).collect(),
+        };
+        Some(key.validated(unfinished))
+    }
+
     /// From snarkjs's `verification_key.json`.
     ///
     /// # Errors

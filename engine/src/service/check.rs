@@ -102,11 +102,13 @@ fn missing(job: &Job, proofs: &[StoredProof]) -> Vec<u32> {
         .collect()
 }
 
-/// Partitions of a job that succeeded whose stored proof isn't what was stored; the only reason to try it again.
+/// Partitions of a job that succeeded whose stored proof or public signals aren't what was stored; the only reason to try
+/// it again.
 pub(super) fn damaged(core: &Core, job: &Job) -> Vec<u32> {
     let intact = |index: &u32| {
         let proof = core.handle.read(|view| query::proof(view, job.number, *index));
-        matches!(proof, Ok(Some(proof)) if Digest::of(&proof.bytes) == proof.digest)
+        matches!(proof, Ok(Some(proof)) if Digest::of(&proof.bytes) == proof.digest
+            && core.objects.verify(proof.public).is_ok())
     };
     (0..job.partitions).filter(|index| !intact(index)).collect()
 }

@@ -4,6 +4,7 @@
 //! end. No second try and no later sync: after a failed one the kernel marks the pages clean, and the next succeeds.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use crate::error::{EXIT_STORE, is_disk_full};
 
@@ -41,10 +42,11 @@ pub(crate) fn stop_writing(error: &dyn Display, disk_full: bool) -> ! {
 }
 
 /// The store could not be read.
-pub(crate) fn stop_reading(error: &dyn Display) -> ! {
+pub(crate) fn stop_reading(path: &Path, error: &dyn Display) -> ! {
     stop(&format_args!(
-        "the store could not be read ({error}); stopping: check the disk (dmesg, SMART), start again, and run \
-         `proofkeep fsck` if it comes back"
+        "the database {} could not be read ({error}); stopping: check the disk (dmesg, SMART) and start again; if it \
+         comes back, the file db in it is damaged: keep a copy of the directory, and restore the last backup into a new one",
+        path.display()
     ))
 }
 

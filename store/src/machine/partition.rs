@@ -10,6 +10,7 @@ use crate::records::{
     Checkpoint, CircuitState, Device, DeviceState, Failure, FailureClass, Job, JobState, Lease, Partition,
     PartitionState, Piece, Stage, StoredProof, Subject, Worker, WorkerState,
 };
+use crate::view::ReadError;
 
 /// The bytes of one proof: A and C compressed, 48 bytes each, and B, 96.
 const PROOF_BYTES: usize = 192;
@@ -256,8 +257,12 @@ pub(super) fn checkpoint(
         .into());
     }
     let at = keys::checkpoint(job.number, partition.index);
-    let mut record = tx
-        .record::<Checkpoint>(&at)?
+    let kept = match tx.record::<Checkpoint>(&at) {
+        // A damaged one is worth nothing, and is overwritten.
+        Err(ReadError::Damaged { .. }) => None,
+        kept => kept?,
+    };
+    let mut record = kept
         .filter(|record| record.witness == witness && record.key == key)
         .unwrap_or(Checkpoint {
             job: job.number,

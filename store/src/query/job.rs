@@ -69,9 +69,9 @@ pub struct PartitionDetail {
     pub partition: Partition,
     /// Its last attempts, oldest first; at most as many as asked for.
     pub attempts: Vec<Attempt>,
-    /// Its proof, once there is one.
+    /// Its proof, once there is one; `None` of a proved partition: the record is damaged.
     pub proof: Option<StoredProof>,
-    /// What is kept of its unfinished proof.
+    /// What is kept of its unfinished proof, if that can be read.
     pub checkpoint: Option<Checkpoint>,
 }
 
@@ -89,6 +89,8 @@ pub struct PartitionPage {
 pub struct ProofPage {
     /// By partition; partitions without a proof are left out.
     pub proofs: Vec<StoredProof>,
+    /// Partitions whose record can't be read.
+    pub damaged: Vec<u32>,
     /// The first partition of the next page.
     pub next: Option<u32>,
 }
@@ -256,8 +258,8 @@ fn detail(view: &dyn View, partition: Partition, attempts: usize) -> Result<Part
     let (job, index) = (partition.job, partition.index);
     Ok(PartitionDetail {
         attempts: decode_back(view.scan_back(&keys::attempts(job, index), None, attempts)?)?,
-        proof: proof(view, job, index)?,
-        checkpoint: schedule::checkpoint(view, job, index)?,
+        proof: readable(proof(view, job, index))?,
+        checkpoint: readable(schedule::checkpoint(view, job, index))?,
         partition,
     })
 }
@@ -277,15 +279,33 @@ pub fn proof(view: &dyn View, job: JobNumber, partition: u32) -> Result<Option<S
 pub fn proofs(view: &dyn View, job: JobNumber, from: u32, limit: usize) -> Result<ProofPage, ReadError> {
     let after = from.checked_sub(1).map(|before| keys::proof(job, before));
     let page = view.scan(&keys::of_job(Family::Proof, job), after.as_deref(), limit)?;
-    let mut proofs: Vec<StoredProof> = Vec::with_capacity(page.len());
+    let (mut proofs, mut damaged): (Vec<StoredProof>, _) = (Vec::with_capacity(page.len()), Vec::new());
+    let mut last = None;
     for (key, value) in &page {
-        proofs.push(decode(key, value)?);
+        last = key
+            .get(1..)
+            .and_then(keys::parse_pair)
+            .map(|(_, partition)| partition);
+        match (StoredProof::decode(value), last) {
+            (Ok(proof), _) => proofs.push(proof),
+            (Err(_), Some(partition)) => damaged.push(partition),
+            (Err(damage), None) => return Err(ReadError::damaged(key, damage)),
+        }
     }
-    let next = proofs
-        .last()
-        .map(|last| last.partition + 1)
-        .filter(|_| page.len() == limit);
-    Ok(ProofPage { proofs, next })
+    let next = last.map(|last| last + 1).filter(|_| page.len() == limit);
+    Ok(ProofPage {
+        proofs,
+        damaged,
+        next,
+    })
+}
+
+/// A record that can be done without: a damaged one is none.
+fn readable<T>(read: Result<Option<T>, ReadError>) -> Result<Option<T>, ReadError> {
+    match read {
+        Err(ReadError::Damaged { .. }) => Ok(None),
+        read => read,
+    }
 }
 
 fn decode<R: Record>(key: &[u8], value: &[u8]) -> Result<R, ReadError> {

@@ -10,9 +10,13 @@ use proofkeep_formats::field::{CURVE, R_LE, prime_name};
 use proofkeep_formats::r1cs::{self, R1csHeader};
 use proofkeep_formats::zkey::{self, G1_BYTES, G2_BYTES, ZkeyHeader};
 use proofkeep_formats::{FileKind, FormatError};
+use proofkeep_groth16::vk::{UnfinishedSetup, VerifyingKey};
 
 /// Sections larger than this are none that a header needs.
 const MOST_KEPT: u64 = 64 << 10;
+/// Where the points begin in the header of a `.zkey`: after two primes with their lengths and three counts come
+/// α₁ β₁ β₂ γ₂ δ₁ δ₂.
+const ZKEY_POINTS: usize = 4 + 48 + 4 + 32 + 12;
 /// No file here has more sections; the parsers refuse more.
 const MOST_SECTIONS: u32 = 64;
 
@@ -114,9 +118,7 @@ pub(crate) fn r1cs(source: &mut dyn Source) -> Result<R1cs, HeaderError> {
 /// Reads the header of a `.zkey`, and holds the lengths of its sections against it.
 pub(crate) fn zkey(source: &mut dyn Source) -> Result<Zkey, HeaderError> {
     const FILE: FileKind = FileKind::Zkey;
-    // Two primes with their lengths, three counts, α₁ β₁ β₂ γ₂ δ₁ δ₂.
-    const POINTS: usize = 4 + 48 + 4 + 32 + 12;
-    const GAMMA2: usize = POINTS + 2 * G1_BYTES + G2_BYTES;
+    const GAMMA2: usize = ZKEY_POINTS + 2 * G1_BYTES + G2_BYTES;
     const DELTA2: usize = GAMMA2 + G2_BYTES + G1_BYTES;
     let kept = Kept::read(source, FILE, "zkey", 1, &[1, 2])?;
     let counts = zkey::header(&kept.bytes)?;
@@ -157,6 +159,30 @@ pub(crate) fn zkey(source: &mut dyn Source) -> Result<Zkey, HeaderError> {
     })
 }
 
+/// The verification key in a `.zkey`, as an import writes it (snarkjs's `verification_key.json`).
+pub(crate) fn verification_key(
+    source: &mut dyn Source,
+    unfinished: UnfinishedSetup,
+) -> Result<Vec<u8>, String> {
+    let found = zkey(source).map_err(|error| error.to_string())?;
+    let wanted = [
+        (2, MOST_KEPT),
+        (3, G1_BYTES as u64 * (u64::from(found.counts.public) + 1)),
+    ];
+    let kept =
+        Kept::read_up_to(source, FileKind::Zkey, "zkey", 1, &wanted).map_err(|error| error.to_string())?;
+    let sections = kept.sections().map_err(|error| error.to_string())?;
+    let section = |id, name| sections.get(id, name).map_err(|error| error.to_string());
+    let header = section(2, "the header")?.get(ZKEY_POINTS..).unwrap_or_default();
+    VerifyingKey::from_zkey_parts(header, section(3, "IC")?, unfinished)
+        .ok_or("its header has another length")?
+        .map_err(|error| error.to_string())?
+        .to_json()
+        .to_json()
+        .map(String::into_bytes)
+        .map_err(|error| error.to_string())
+}
+
 /// The sections that were wanted, as a container, and the lengths of all.
 struct Kept {
     file: FileKind,
@@ -173,6 +199,18 @@ impl Kept {
         magic: &'static str,
         version: u32,
         wanted: &[u32],
+    ) -> Result<Self, HeaderError> {
+        let wanted: Vec<(u32, u64)> = wanted.iter().map(|id| (*id, MOST_KEPT)).collect();
+        Self::read_up_to(source, file, magic, version, &wanted)
+    }
+
+    /// Each wanted section with how much of it is kept at most.
+    fn read_up_to(
+        source: &mut dyn Source,
+        file: FileKind,
+        magic: &'static str,
+        version: u32,
+        wanted: &[(u32, u64)],
     ) -> Result<Self, HeaderError> {
         let total = source.seek(SeekFrom::End(0))?;
         source.seek(SeekFrom::Start(0))?;
@@ -211,8 +249,8 @@ impl Kept {
             if lengths.iter().any(|(seen, _)| *seen == id) {
                 return Err(FormatError::SectionTwice { file, section: id }.into());
             }
-            if wanted.contains(&id) {
-                let most = length.min(MOST_KEPT);
+            if let Some((_, most)) = wanted.iter().find(|(wanted, _)| *wanted == id) {
+                let most = length.min(*most);
                 body.extend_from_slice(&id.to_le_bytes());
                 body.extend_from_slice(&most.to_le_bytes());
                 source.take(most).read_to_end(&mut body)?;

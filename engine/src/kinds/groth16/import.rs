@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+use memmap2::Mmap;
 use proofkeep_formats::count;
 use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::sym::Sym;
@@ -77,13 +78,13 @@ pub fn import(
         ..files.clone()
     };
     let (done, before) = made.as_ref().map_or((done, 0), |made| (0, made.points));
-    let zkey_map = shelf.map(key::zkey_of(files)?, ".zkey")?;
+    let zkey_map = verified(shelf, key::zkey_of(files)?, ".zkey", watch)?;
     let zkey = Zkey::parse(&zkey_map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
     let vk = check_vk_with(&zkey, key::unfinished(files)).map_err(|error| failure::check(&error, watch))?;
     go_on(watch, 0)?;
     let circuit = files
         .r1cs
-        .map(|digest| compile(Digest(digest), shelf))
+        .map(|digest| compile(Digest(digest), shelf, watch))
         .transpose()?;
     go_on(watch, 0)?;
     let matrices = match circuit {
@@ -95,10 +96,10 @@ pub fn import(
     };
     go_on(watch, 0)?;
     if let Some(digest) = files.wasm {
-        check_wasm(Digest(digest), &zkey, shelf, wasm)?;
+        check_wasm(Digest(digest), &zkey, shelf, wasm, watch)?;
     }
     if let Some(digest) = files.sym {
-        let map = shelf.map(Digest(digest), ".sym")?;
+        let map = verified(shelf, Digest(digest), ".sym", watch)?;
         Sym::parse(&map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
     }
     let mut progress = |done: u64, total: u64| {
@@ -138,8 +139,27 @@ fn matrix(error: &MatrixError) -> Failure {
     failure::circuit(error.code(), error.to_string())
 }
 
-fn compile(r1cs: Digest, shelf: &Shelf) -> Result<Matrices, Failure> {
-    let map = shelf.map(r1cs, ".r1cs")?;
+/// What is imported must be what was uploaded: a damaged file could be a circuit too, another one.
+fn verified(shelf: &Shelf, file: Digest, what: &str, watch: &dyn Watch) -> Result<Mmap, Failure> {
+    shelf.map_verified(file, what, &mut || go_on(watch, 0))
+}
+
+/// The matrices once more, as an import made them.
+pub(super) fn compile_again(
+    files: &CircuitFiles,
+    shelf: &Shelf,
+    watch: &dyn Watch,
+) -> Result<Matrices, Failure> {
+    if let Some(r1cs) = files.r1cs {
+        return compile(Digest(r1cs), shelf, watch);
+    }
+    let map = verified(shelf, key::zkey_of(files)?, ".zkey", watch)?;
+    let zkey = Zkey::parse(&map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
+    Matrices::from_zkey(&zkey).map_err(|error| matrix(&error))
+}
+
+fn compile(r1cs: Digest, shelf: &Shelf, watch: &dyn Watch) -> Result<Matrices, Failure> {
+    let map = verified(shelf, r1cs, ".r1cs", watch)?;
     let r1cs = R1cs::parse(&map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
     Matrices::from_r1cs(&r1cs).map_err(|error| matrix(&error))
 }
@@ -149,8 +169,9 @@ fn check_wasm(
     zkey: &Zkey<'_>,
     shelf: &Shelf,
     (memory, fuel): (u64, u64),
+    watch: &dyn Watch,
 ) -> Result<(), Failure> {
-    let map = shelf.map(wasm, ".wasm")?;
+    let map = verified(shelf, wasm, ".wasm", watch)?;
     let limits = Limits {
         fuel,
         memory_bytes: usize::try_from(memory).unwrap_or(usize::MAX),

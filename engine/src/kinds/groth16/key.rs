@@ -10,7 +10,7 @@ use proofkeep_groth16::vk::UnfinishedSetup;
 use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Failure, FailureClass};
 
-use super::failure;
+use super::{failure, import};
 use crate::kinds::Watch;
 use crate::params::{Keys, Pinned};
 use crate::protocol::CircuitFiles;
@@ -58,15 +58,66 @@ pub(super) fn pin(
         let mapped = map.len() as u64;
         let matrices = files
             .matrices
-            .map(|digest| read_matrices(shelf, Digest(digest)))
+            .map(|digest| matrices(files, shelf, Digest(digest), watch))
             .transpose()?;
         watch.progress(0);
         let bytes: KeyBytes = Arc::new(map);
-        let key = ProvingKey::from_zkey_with(bytes, matrices, unfinished(files))
-            .map_err(|error| failure::key(&error))?;
+        let key = ProvingKey::from_zkey_with(bytes, matrices, unfinished(files)).map_err(|error| {
+            // An import accepted this file once, so it is the disk's fault, if its digest says so too.
+            check_file(zkey, shelf, watch)
+                .err()
+                .unwrap_or_else(|| failure::key(&error))
+        })?;
         let bytes = mapped + key.owned_bytes();
         Ok((ResidentKey { key, digest: zkey }, bytes))
     })
+}
+
+/// After an invalid proof, or when it can't be read: are the key's bytes still those that were imported?
+pub(super) fn check_file(zkey: Digest, shelf: &Shelf, watch: &dyn Watch) -> Result<(), Failure> {
+    let mut alive = || {
+        watch.progress(0);
+        watch.stopped().map_or(Ok(()), Err)
+    };
+    let checked = shelf.map_verified(zkey, "proving key", &mut alive);
+    checked.map(drop).map_err(|failure| match failure.code.as_str() {
+        "blob-damaged" => Failure::coded(FailureClass::ParamsMismatch, "zkey-damaged", failure.detail),
+        _ => failure,
+    })
+}
+
+/// The compiled matrices. Nobody can upload them again, so those that are gone or damaged are compiled again from what
+/// they were made of; they must come out the same.
+fn matrices(
+    files: &CircuitFiles,
+    shelf: &Shelf,
+    digest: Digest,
+    watch: &dyn Watch,
+) -> Result<Arc<Matrices>, Failure> {
+    let damage = match read_matrices(shelf, digest) {
+        Ok(matrices) => return Ok(matrices),
+        // The system is short of something; another try may find the file.
+        Err(failure) if failure.class == FailureClass::DeviceError => return Err(failure),
+        Err(failure) => failure,
+    };
+    tracing::warn!("{}; compiling the circuit again", damage.detail);
+    if damage.class != FailureClass::InputMissing {
+        shelf.put_aside(digest);
+    }
+    let again = import::compile_again(files, shelf, watch)?;
+    let written = shelf.create("compiled matrices", |out| again.write(out))?;
+    if written == digest {
+        return Ok(Arc::new(again));
+    }
+    let detail = format!(
+        "{}; compiled again they are others ({written}): register the circuit anew under another name",
+        damage.detail
+    );
+    Err(Failure::coded(
+        FailureClass::ParamsMismatch,
+        "matrices-damaged",
+        detail,
+    ))
 }
 
 fn read_matrices(shelf: &Shelf, digest: Digest) -> Result<Arc<Matrices>, Failure> {
@@ -75,7 +126,7 @@ fn read_matrices(shelf: &Shelf, digest: Digest) -> Result<Arc<Matrices>, Failure
         Failure::coded(
             FailureClass::ParamsMismatch,
             "matrices-damaged",
-            format!("{digest}: {error}"),
+            format!("the compiled matrices {digest} are damaged: {error}"),
         )
     })?;
     Ok(Arc::new(matrices))

@@ -36,12 +36,17 @@ pub(super) fn synthesize(task: &SynthTask<'_>, watch: &dyn Watch) -> Result<Read
     let key = key::pin(files, task.shelf, task.keys, watch)?;
     go_on(watch, 100)?;
     let values = match input {
-        Input::Witness(digest) => from_wtns(digest, task.shelf)?,
+        Input::Witness(digest) => from_wtns(digest, task.shelf, watch)?,
         Input::Json(digest) => calculate(digest, files, task, watch)?,
     };
     go_on(watch, 700)?;
     if task.recheck {
-        recheck_files(&key.digest, task.shelf, watch)?;
+        let found = key::check_file(key.digest, task.shelf, watch);
+        if found.is_err() {
+            // The resident one was made from that file; whoever uploads it again must not meet it.
+            task.keys.evict(files.digest());
+        }
+        found?;
     }
     check(&values, &key.key, files, task, watch)?;
     let vk_public = key.key.vk().public();
@@ -70,8 +75,13 @@ fn go_on(watch: &dyn Watch, permille: u16) -> Result<(), Failure> {
     watch.stopped().map_or(Ok(()), Err)
 }
 
-fn from_wtns(digest: Digest, shelf: &Shelf) -> Result<Zeroizing<Vec<ScalarBytes>>, Failure> {
-    let map = shelf.map(digest, "witness")?;
+fn from_wtns(
+    digest: Digest,
+    shelf: &Shelf,
+    watch: &dyn Watch,
+) -> Result<Zeroizing<Vec<ScalarBytes>>, Failure> {
+    // A damaged witness may satisfy the circuit and prove something else.
+    let map = shelf.map_verified(digest, "witness", &mut || go_on(watch, 100))?;
     let witness = wtns::Witness::parse(&map).map_err(|error| failure::input(&error))?;
     Ok(Zeroizing::new(witness.values().to_vec()))
 }
@@ -94,25 +104,26 @@ fn calculate(
         fuel,
         memory_bytes: usize::try_from(memory_bytes).unwrap_or(usize::MAX),
     };
-    let wasm = task.shelf.map(wasm, ".wasm")?;
-    let input = task.shelf.map(digest, "input")?;
+    let mut alive = || go_on(watch, 100);
+    let wasm = task.shelf.map_verified(wasm, ".wasm", &mut alive)?;
+    let input = task.shelf.map_verified(digest, "input", &mut alive)?;
     let mut calculator =
         Calculator::new(&wasm, limits).map_err(|error| failure::calculator(&error, watch))?;
     if let Some(sym) = files.sym.map(Digest) {
-        let sym = task.shelf.map(sym, ".sym")?;
+        let sym = task.shelf.map_verified(sym, ".sym", &mut || go_on(watch, 100))?;
         calculator = calculator
-            .with_sym_watched(&sym, &mut || alive(watch))
+            .with_sym_watched(&sym, &mut || still_wanted(watch))
             .map_err(|error| failure::calculator(&error, watch))?;
     }
     go_on(watch, 200)?;
     calculator
-        .calculate_watched(&input, &mut || alive(watch))
+        .calculate_watched(&input, &mut || still_wanted(watch))
         .map(Zeroizing::new)
         .map_err(|error| failure::calculator(&error, watch))
 }
 
 /// Between two slices of a calculation: it goes on, unless it was stopped.
-fn alive(watch: &dyn Watch) -> ControlFlow<()> {
+fn still_wanted(watch: &dyn Watch) -> ControlFlow<()> {
     watch.progress(200);
     if watch.stopped().is_some() {
         ControlFlow::Break(())
@@ -170,7 +181,7 @@ fn slowly(
     shelf: &Shelf,
     watch: &dyn Watch,
 ) -> Result<Option<usize>, Failure> {
-    let map = shelf.map(r1cs, ".r1cs")?;
+    let map = shelf.map_verified(r1cs, ".r1cs", &mut || go_on(watch, 900))?;
     let r1cs = R1cs::parse(&map).map_err(|error| failure::input(&error))?;
     for (number, constraint) in r1cs.constraints().enumerate() {
         let [a, b, c] = constraint
@@ -192,29 +203,6 @@ fn slowly(
         }
     }
     Ok(None)
-}
-
-/// After an invalid proof: are the key's bytes still those that were imported?
-fn recheck_files(zkey: &Digest, shelf: &Shelf, watch: &dyn Watch) -> Result<(), Failure> {
-    use sha2::Digest as _;
-    let map = shelf.map(*zkey, ".zkey")?;
-    let mut hash = sha2::Sha256::new();
-    for chunk in map.chunks(64 << 20) {
-        hash.update(chunk);
-        go_on(watch, 800)?;
-    }
-    let found = Digest(hash.finalize().into());
-    if found == *zkey {
-        return Ok(());
-    }
-    let detail = format!(
-        "the proving key {zkey} on disk has other bytes now (digest {found}): the disk damaged it; upload it again"
-    );
-    Err(Failure::coded(
-        FailureClass::ParamsMismatch,
-        "zkey-damaged",
-        detail,
-    ))
 }
 
 /// Names the constraint and, where the circuit's files tell, its signals. Never their values.
