@@ -79,6 +79,7 @@ impl DaemonError {
             Self::Start(StartError::NoDevice) => "config",
             Self::Start(StartError::System(_)) | Self::System(_) => "system",
             Self::Panicked => "panic",
+            Self::Deaf => "http-ended",
         }
     }
 

@@ -137,7 +137,7 @@ impl DataDir {
         }
         refuse_foreign(path, create)?;
         let mut data = Self::locked(path, take_lock(path)?);
-        match fs::read_to_string(data.file("FORMAT")) {
+        match read_text(&data.file("FORMAT")) {
             Ok(text) => {
                 data.format = Format::parse(path, &data.file("FORMAT"), &text)?;
                 remove_if_there(&data.file(CREATING))?;
@@ -256,7 +256,7 @@ impl DataDir {
             return Ok(1);
         }
         let path = self.file("CURRENT");
-        let text = match fs::read_to_string(&path) {
+        let text = match read_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(OpenError::io("reading", &path)(error)),
@@ -419,6 +419,11 @@ fn write_synced(path: &Path, text: &str) -> Result<(), OpenError> {
     file.write_all(text.as_bytes())
         .map_err(OpenError::io("writing", path))?;
     file.sync_all().map_err(OpenError::io("syncing", path))
+}
+
+/// What a small file says, whatever a disk made of it.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn remove_if_there(path: &Path) -> Result<(), OpenError> {

@@ -300,7 +300,11 @@ pub(crate) fn open_at(data: &DataDir, path: &Path, cache_bytes: u64) -> Result<D
         }
         Err(failure) => return Err(failure.into_error(path, quarantined)),
     };
-    settle(data, path)?;
+    if let Err(error) = settle(data, path) {
+        // sled syncs its log once more while it closes, and could be told that all is well.
+        std::mem::forget(db);
+        return Err(error);
+    }
     Database::new(db, path).map_err(OpenError::io("opening", &path.join("db")))
 }
 
@@ -346,7 +350,9 @@ fn try_open(path: &Path, segment_size: u64, cache_bytes: u64) -> Result<sled::Db
 /// last handle was dropped. Nobody else can have them, since we hold the directory's lock.
 fn wait_for_sled(log: &Path) -> Result<(), OpenError> {
     const PATIENCE: Duration = Duration::from_secs(30);
-    let Ok(file) = File::open(log) else { return Ok(()) };
+    let Some(file) = open_if_there(log)? else {
+        return Ok(());
+    };
     if file.try_lock().is_ok() {
         return Ok(());
     }
@@ -370,6 +376,14 @@ fn wait_for_sled(log: &Path) -> Result<(), OpenError> {
     waited.map_err(OpenError::io("locking", log))
 }
 
+fn open_if_there(path: &Path) -> Result<Option<File>, OpenError> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(OpenError::io("opening", path)(error)),
+    }
+}
+
 /// Removes snapshots whose writing was cut off; with one there sled never opens again.
 fn remove_generating(path: &Path) -> Result<(), OpenError> {
     if !path.is_dir() {
@@ -389,7 +403,9 @@ fn remove_generating(path: &Path) -> Result<(), OpenError> {
 
 /// Makes recovery read the disk and not pages that a failed sync may have left in memory, marked clean.
 fn forget_cached(log: &Path) -> Result<(), OpenError> {
-    let Ok(file) = File::open(log) else { return Ok(()) };
+    let Some(file) = open_if_there(log)? else {
+        return Ok(());
+    };
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
         .map_err(|error| OpenError::io("reading", log)(error.into()))
 }

@@ -83,3 +83,30 @@ fn a_refused_write_ends_the_process_and_loses_nothing_acknowledged() {
     let handle = boot(&store);
     submitted(handle.commit_blocking(Command::Submit(submit(1))));
 }
+
+#[test]
+fn a_panic_of_what_is_vital_ends_the_process_with_one_sentence() {
+    if std::env::var_os(DATA).is_some() {
+        // In a thread of its own, as in a daemon: only the process's end is noticed.
+        let thread =
+            std::thread::spawn(|| proofkeep_store::vital("the thread of this test", || panic!("at once")));
+        let _ = thread.join();
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let output = run_again(
+        "a_panic_of_what_is_vital_ends_the_process_with_one_sentence",
+        data.path(),
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(EXIT_STORE), "{said}");
+    let last = said.lines().next_back().unwrap();
+    assert!(
+        last.starts_with("proofkeep: the thread of this test panicked; stopping"),
+        "{said}"
+    );
+    assert!(
+        last.contains("report it") && last.contains("start again"),
+        "{said}"
+    );
+}

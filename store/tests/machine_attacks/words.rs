@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use proofkeep_store::ids::{Digest, JobNumber, JournalNumber, ProcessId, Token};
+use proofkeep_store::keys;
 use proofkeep_store::machine::{Command, ProofStored, Refusal, Reply, Rules, SynthEnd};
+use proofkeep_store::query;
 use proofkeep_store::records::{FailureClass, PartitionState};
 
 #[test]
@@ -97,6 +99,45 @@ fn a_checkpoint_of_another_witness_is_refused_and_an_old_one_is_replaced() {
         *witness = another;
     }
     assert!(matches!(world.refused(command), Refusal::OutOfLimits { .. }));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_no_checkpoint_and_is_overwritten() {
+    let mut world = world();
+    let job = world.new_job(1);
+    let token = world.proving(job, 0, 0);
+    world.run(checkpoint(token, &["a", "h"]));
+    let key = keys::checkpoint(job, 0);
+    world.view.0.get_mut(&key).unwrap()[9] ^= 1;
+    assert!(query::checkpoint(&world.view, job, 0).is_err());
+    // Who looks at the job sees the rest of it.
+    assert_eq!(
+        query::partition(&world.view, job, 0, 1)
+            .unwrap()
+            .unwrap()
+            .checkpoint,
+        None
+    );
+    world.run(checkpoint(token, &["b"]));
+    assert_eq!(world.checkpoint(job, 0).unwrap().pieces.len(), 1);
+    world.run(gpu_end(token));
+    world.run(proof(token));
+    assert_eq!(world.state(job, 0), PartitionState::Proved);
+}
+
+#[test]
+fn a_damaged_proof_is_counted_as_damaged_and_its_neighbours_are_there() {
+    let mut world = world();
+    let job = world.new_job(3);
+    (0..3).for_each(|partition| world.prove(job, partition));
+    world.view.0.get_mut(&keys::proof(job, 1)).unwrap()[9] ^= 1;
+    let page = query::proofs(&world.view, job, 0, 2).unwrap();
+    assert_eq!(
+        (page.proofs.len(), &page.damaged[..], page.next),
+        (1, &[1][..], Some(2))
+    );
+    assert_eq!(query::proofs(&world.view, job, 2, 2).unwrap().proofs.len(), 1);
+    assert!(query::proof(&world.view, job, 1).is_err());
 }
 
 #[test]
