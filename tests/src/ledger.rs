@@ -271,6 +271,41 @@ impl Ledger {
         }
     }
 
+    /// Everything that was said, to be said again in another process.
+    #[must_use]
+    pub fn said(&self) -> Vec<Said> {
+        let mut said = self.said_of_jobs();
+        let book = self.book();
+        said.extend(book.objects.iter().cloned().map(Said::Object));
+        for (name, (digest, ready)) in &book.circuits {
+            let (name, digest) = (name.clone(), digest.clone());
+            said.push(Said::Circuit {
+                name: name.clone(),
+                digest,
+            });
+            said.extend(ready.then_some(Said::Ready { name }));
+        }
+        for (id, job) in &book.jobs {
+            let id = *id;
+            said.extend(job.ended.clone().map(|state| Said::Ended { id, state }));
+            for (partition, (digest, attempts)) in &job.proofs {
+                said.push(Said::Proof {
+                    id,
+                    partition: *partition,
+                    digest: digest.clone(),
+                    attempts: *attempts,
+                });
+            }
+        }
+        said
+    }
+
+    /// Whether ended jobs may be pruned.
+    #[must_use]
+    pub fn prunes(&self) -> bool {
+        self.prunes
+    }
+
     /// What the store no longer knows of it, or says otherwise now. It reads whole jobs under the store's lock: for
     /// stores that no daemon uses.
     ///

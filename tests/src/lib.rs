@@ -8,6 +8,7 @@ pub mod kill;
 pub mod ledger;
 pub mod machine;
 pub mod powercut;
+pub mod probe;
 pub mod report;
 pub mod setting;
 pub mod shim;

@@ -80,13 +80,13 @@ impl Kill {
 pub struct Fault {
     /// Operations on paths under it count.
     pub dir: PathBuf,
-    /// Which kinds: `write`, `sync`, `rename`, `open`, `truncate`, `unlink`, `mkdir`, `link`.
+    /// Which kinds: `write`, `sync`, `rename`, `open`, `access`, `truncate`, `unlink`, `mkdir`, `link`.
     pub operations: Vec<&'static str>,
     /// The first that fails, from 1; 0 only counts.
     pub at: u64,
     /// How many fail from there; `None`: all.
     pub times: Option<u64>,
-    /// `EIO`, `ENOSPC`, `EDQUOT`, `EROFS`.
+    /// `EIO`, `ENOSPC`, `EDQUOT`, `EROFS`, `EMFILE`.
     pub errno: &'static str,
     /// The first failing write does half of its work and tells so.
     pub short: bool,
@@ -100,6 +100,10 @@ pub struct Fault {
     pub role: Option<Role>,
     /// Gets a line for each operation; read it with [`counted`].
     pub count_file: Option<PathBuf>,
+    /// Gets the same line for each that fails.
+    pub hit_file: Option<PathBuf>,
+    /// Made by the first failure; where it is there, nothing more fails, in no process.
+    pub once_file: Option<PathBuf>,
 }
 
 impl Fault {
@@ -117,6 +121,8 @@ impl Fault {
             matching: None,
             role: None,
             count_file: None,
+            hit_file: None,
+            once_file: None,
         }
     }
 
@@ -203,6 +209,8 @@ impl Shims {
             set(command, "PROOFKEEP_FAULT_MATCH", fault.matching.as_ref());
             set(command, "PROOFKEEP_FAULT_ARM_FILE", fault.arm_file.as_ref());
             set(command, "PROOFKEEP_FAULT_COUNT_FILE", fault.count_file.as_ref());
+            set(command, "PROOFKEEP_FAULT_HIT_FILE", fault.hit_file.as_ref());
+            set(command, "PROOFKEEP_FAULT_ONCE_FILE", fault.once_file.as_ref());
         }
         if let Some(record) = &self.record {
             add("record")?;

@@ -1,13 +1,13 @@
 /* Makes the k-th operation under a directory fail, as a broken or full disk would.
  *
  *   PROOFKEEP_FAULT_DIR         the directory; without it the library does nothing
- *   PROOFKEEP_FAULT_OPS         which operations, of: write,sync,rename,open,truncate,unlink,mkdir,
- *                               link (default: write). write is write, pwrite, writev, pwritev,
- *                               fallocate; sync is fsync, fdatasync, sync_file_range; open is an
- *                               open that makes a file
+ *   PROOFKEEP_FAULT_OPS         which operations, of: write,sync,rename,open,access,truncate,unlink,
+ *                               mkdir,link (default: write). write is write, pwrite, writev,
+ *                               pwritev, fallocate; sync is fsync, fdatasync, sync_file_range; open
+ *                               is an open that makes a file, access one that makes none
  *   PROOFKEEP_FAULT_AT          k, from 1; 0 or unset: only count
  *   PROOFKEEP_FAULT_TIMES       how many fail from then on (default 1; 0: all)
- *   PROOFKEEP_FAULT_ERRNO       EIO (default), ENOSPC, EDQUOT, EROFS or a number
+ *   PROOFKEEP_FAULT_ERRNO       EIO (default), ENOSPC, EDQUOT, EROFS, EMFILE or a number
  *   PROOFKEEP_FAULT_SHORT       1: the first failing write writes half and says so, as a disk does
  *                               that fills up; the ones after it fail (so TIMES should be 0 or > 1)
  *   PROOFKEEP_FAULT_ARM_FILE    operations are counted and fail only while this file exists
@@ -16,6 +16,8 @@
  *   PROOFKEEP_FAULT_MATCH       only paths that hold this text
  *   PROOFKEEP_FAULT_ROLE        daemon or worker
  *   PROOFKEEP_FAULT_COUNT_FILE  gets a line "number pid operation path" for each
+ *   PROOFKEEP_FAULT_ONCE_FILE   made by the first failure; where it is there, nothing more fails
+ *   PROOFKEEP_FAULT_HIT_FILE    gets the same line for each that fails, or does half of its work
  *
  * An operation that fails has not been done at all. Each process counts for itself. */
 #include "common.h"
@@ -43,6 +45,8 @@ __attribute__((constructor)) static void start(void) {
         error = EDQUOT;
     else if (strcmp(name, "EROFS") == 0)
         error = EROFS;
+    else if (strcmp(name, "EMFILE") == 0)
+        error = EMFILE;
     else
         error = (int)shim_number("PROOFKEEP_FAULT_ERRNO", EIO);
     hang = shim_number("PROOFKEEP_FAULT_HANG", 0) != 0;
@@ -59,7 +63,17 @@ static enum verdict judge(const char *group, const char *operation, const char *
         return PASS;
     pthread_mutex_lock(&lock);
     long mine = ++count;
+    int hit = at > 0 && mine >= at && (times <= 0 || mine < at + times);
+    const char *once = getenv("PROOFKEEP_FAULT_ONCE_FILE");
+    if (hit && once && *once) {
+        long fd = syscall(SYS_openat, AT_FDCWD, once, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        hit = fd >= 0;
+        if (hit)
+            syscall(SYS_close, fd);
+    }
     shim_count(getenv("PROOFKEEP_FAULT_COUNT_FILE"), mine, operation, path);
+    if (hit)
+        shim_count(getenv("PROOFKEEP_FAULT_HIT_FILE"), mine, operation, path);
     pthread_mutex_unlock(&lock);
     if (hang) {
         const struct timespec pause = {0, 5000000};
@@ -67,7 +81,7 @@ static enum verdict judge(const char *group, const char *operation, const char *
             nanosleep(&pause, NULL);
         return PASS;
     }
-    if (at <= 0 || mine < at || (times > 0 && mine >= at + times))
+    if (!hit)
         return PASS;
     return mine == at && shim_number("PROOFKEEP_FAULT_SHORT", 0) ? HALF : FAIL;
 }
@@ -259,8 +273,8 @@ int openat64(int dir, const char *name, int flags, ...) {
         va_start(list, flags);
         mode = va_arg(list, mode_t);
         va_end(list);
-        REFUSE_IF(judge_at("open", dir, name));
     }
+    REFUSE_IF(judge_at(TAKES_MODE(flags) ? "open" : "access", dir, name));
     return next(dir, name, flags, mode);
 }
 

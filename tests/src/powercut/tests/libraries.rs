@@ -170,6 +170,25 @@ fn faults_come_at_the_operation_asked_for() {
         run(other, "create a\ncreate b\ncreate b"),
         ["ok 0", "error 5", "ok 0"]
     );
+    let hits = bench.path("hits");
+    let access = Fault {
+        errno: "EMFILE",
+        hit_file: Some(hits.clone()),
+        ..Fault::once(&bench.dir, "access", 2)
+    };
+    // Those that make a file are of another kind.
+    assert_eq!(
+        run(
+            access,
+            "create a\nwrite a 0 x\ncreate a\nwrite a 0 x\nwrite a 0 x"
+        ),
+        ["ok 0", "ok 1", "ok 0", "error 24", "ok 1"]
+    );
+    let hit = shim::counted(&hits).unwrap();
+    assert_eq!(
+        (hit.len(), hit[0].number, hit[0].operation.as_str()),
+        (1, 2, "access")
+    );
     let armed = Fault {
         arm_file: Some(bench.path("full")),
         ..Fault::once(&bench.dir, "write", 1)
