@@ -287,7 +287,17 @@ impl Ledger {
         }
         for (id, job) in &book.jobs {
             let id = *id;
-            said.extend(job.ended.clone().map(|state| Said::Ended { id, state }));
+            let ended = job.ended.iter().map(|(generation, state)| Said::Ended {
+                id,
+                generation: *generation,
+                state: state.clone(),
+            });
+            said.extend(ended);
+            said.push(Said::Retried {
+                id,
+                generation: job.generation,
+            });
+            said.extend(job.key.clone().map(|key| Said::Key { id, key }));
             for (partition, (digest, attempts)) in &job.proofs {
                 said.push(Said::Proof {
                     id,

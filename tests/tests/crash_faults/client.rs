@@ -157,6 +157,15 @@ impl Client<'_> {
 
     /// Waits until a job has ended; its state, `pruned` if it is forgotten.
     pub fn end(&self, id: Uuid) -> Option<Option<String>> {
+        let job = self.ended(id)?;
+        Some(job.map(|job| match job["state"].as_str() {
+            Some(state) => state.to_owned(),
+            None => "pruned".to_owned(),
+        }))
+    }
+
+    /// The same, and what is shown of it.
+    fn ended(&self, id: Uuid) -> Option<Option<Value>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let path = format!("/v1/jobs/{id}");
@@ -164,11 +173,11 @@ impl Client<'_> {
                 return Some(None);
             };
             if answer.status == 410 {
-                return Some(Some("pruned".to_owned()));
+                return Some(Some(Value::Null));
             }
             let job = answer.json();
             if job["ended_at"].is_string() {
-                return Some(job["state"].as_str().map(str::to_owned));
+                return Some(Some(job));
             }
             if Instant::now() > deadline {
                 self.book.wrong(format!("it doesn't end: {job}"));
@@ -179,14 +188,10 @@ impl Client<'_> {
 
     /// Waits until a job has ended that never changes afterwards, and writes down how.
     pub fn end_for_good(&self, id: Uuid) -> Option<Option<String>> {
-        let state = self.end(id)?;
-        if let Some(state) = state.as_ref().filter(|state| *state != "pruned") {
-            self.book.ledger.note(Said::Ended {
-                id,
-                state: state.clone(),
-            });
-        }
-        Some(state)
+        let job = self.ended(id)?;
+        let told = job.as_ref().map(Ledger::told_of).unwrap_or_default();
+        told.into_iter().for_each(|said| self.book.ledger.note(said));
+        Some(job.and_then(|job| job["state"].as_str().map(str::to_owned)))
     }
 
     pub fn retry(&self, id: Uuid, body: &Value) -> Option<Option<()>> {
