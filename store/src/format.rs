@@ -179,8 +179,14 @@ impl DataDir {
             }
         }
         if !create {
-            return Err(OpenError::NotThere {
-                path: self.path.clone(),
+            let path = self.path.clone();
+            // A database without FORMAT was ours once, and no daemon that is started there mends that.
+            return Err(match self.stores()?.first() {
+                Some(number) if !unfinished => OpenError::NotEmpty {
+                    path,
+                    found: format!("store.{number}"),
+                },
+                _ => OpenError::NotThere { path },
             });
         }
         if unfinished {
