@@ -56,7 +56,11 @@ pub(super) fn make(
     watch: &dyn Watch,
     made: &mut dyn FnMut(u64),
 ) -> Result<Made, Failure> {
-    let map = shelf.map(r1cs, ".r1cs")?;
+    let mut alive = || {
+        watch.progress(0);
+        watch.stopped().map_or(Ok(()), Err)
+    };
+    let map = shelf.map_verified(r1cs, ".r1cs", &mut alive)?;
     let r1cs = R1cs::parse(&map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
     let mut seed = Zeroizing::new([0; 32]);
     OsRng
