@@ -50,11 +50,13 @@ fn nothing_is_lost_when_the_power_goes_while_a_crowd_submits() {
         let recording = Recording::read(&recorded.log).unwrap();
         let entries = recording.entries().len();
         eprintln!("{recorded}");
-        let mut places = places(&recording, images, seed);
         // What a start does to the log that a kill left, unsynced as it is, is cut after each change.
         let starts =
             (0..entries).filter(|at| matches!(recording.entries()[*at].change, Change::Start { .. }));
-        places.extend(starts.skip(1).flat_map(|at| at..at + OPENING));
+        let mut openings: BTreeSet<usize> = starts.skip(1).flat_map(|at| at..at + OPENING).collect();
+        let others = images.saturating_sub(openings.len()).max(images / 2);
+        let mut places = places(&recording, others, seed);
+        places.append(&mut openings);
         let cuts = Cuts {
             recording: &recording,
             log: &recorded.log,
