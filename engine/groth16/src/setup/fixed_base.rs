@@ -25,7 +25,7 @@ pub(crate) fn table_bytes<C: Curve>(scalars: u64) -> u64 {
     let width = width(scalars);
     // Its points, and beside them those not normalized yet with as much to normalize them with.
     let point = C::AFFINE_BYTES + 2 * size_of::<C::Point>();
-    (256usize.div_ceil(width) * point << width) as u64
+    ((256usize.div_ceil(width) * point) << width) as u64
 }
 
 impl<C: Curve> Table<C> {
