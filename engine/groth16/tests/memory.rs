@@ -92,7 +92,6 @@ fn proving_and_the_key_stay_below_their_estimates() {
         insecure_setup(&parsed, b"memory", Nowhere(0), &backend(threads), &mut go_on).unwrap();
         let peak = PEAK.load(Ordering::SeqCst) - before;
         let estimate = (setup_bytes(counts) - SLACK) as usize;
-        println!("setup, 2^{log2}, {threads} threads: {peak} bytes, estimated {estimate}");
         assert!(
             peak <= estimate + SMALL,
             "setup, 2^{log2}: {peak} bytes, estimated {estimate}"
