@@ -2,7 +2,7 @@
 //!
 //! The only place that asks the system for the time of day.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::ids::Millis;
 
@@ -47,6 +47,12 @@ impl Clock {
     pub fn at(&self, moment: Instant) -> Millis {
         let passed = moment.saturating_duration_since(self.started);
         Millis(self.wall_at_boot).after(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Now, for comparing with the times of files.
+    #[must_use]
+    pub(crate) fn time(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.now().0)
     }
 
     /// Milliseconds since the boot began.

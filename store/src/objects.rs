@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 pub use sweep::Swept;
 pub use upload::Upload;
 
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::error::is_disk_full;
 use crate::format::DataDir;
 use crate::ids::{BootNumber, Digest};
@@ -100,6 +100,8 @@ struct Paths {
     tmp: PathBuf,
     quarantine: PathBuf,
     boot: BootNumber,
+    /// Of this boot; a jump of the wall clock doesn't move it.
+    clock: Clock,
 }
 
 impl Objects {
@@ -110,6 +112,7 @@ impl Objects {
             tmp: data.tmp(),
             quarantine: data.quarantine(),
             boot,
+            clock: Clock::start(),
         };
         Self {
             paths: Arc::new(paths),

@@ -5,7 +5,7 @@
 mod support;
 
 use proofkeep_store::ids::{BootNumber, JobNumber, JournalNumber};
-use proofkeep_store::machine::{Command, Submit};
+use proofkeep_store::machine::{BACK_OFF_LIMIT_MS, Command, Submit};
 use proofkeep_store::query::{
     self, Cursor, CursorError, Found, JobFilter, ListError, Order, PruneWalk, ReadyEntry, StateFilter,
 };
@@ -378,6 +378,11 @@ fn what_is_due_is_found_at_its_time() {
     );
     let due = query::retries_due(&world.view, wakes, 10).unwrap();
     assert_eq!((due[0].job, due[0].partition, due[0].at), (RUNNING, 1, wakes));
+    // A clock that went back: it would wait longer than any back-off, so it is due.
+    let longest = proofkeep_store::ids::Millis(wakes.0 - BACK_OFF_LIMIT_MS);
+    assert!(query::retries_due(&world.view, longest, 10).unwrap().is_empty());
+    let back = proofkeep_store::ids::Millis(longest.0 - 1);
+    assert_eq!(query::retries_due(&world.view, back, 10).unwrap(), due);
     let deadline = query::next_deadline(&world.view).unwrap().unwrap();
     assert!(
         query::deadlines_due(&world.view, world.now, 10)

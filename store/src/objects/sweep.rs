@@ -98,9 +98,57 @@ impl Objects {
         let Some(stat) = self.stat(digest)? else {
             return Ok(false);
         };
-        // A file from the future is young.
-        Ok(clock::wall()
+        // A file from the future is young. A wall clock that jumped forward since the boot makes nothing older.
+        let now = clock::wall().min(self.paths.clock.time());
+        Ok(now
             .duration_since(stat.touched)
             .is_ok_and(|age| age >= older_than))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use super::super::Paths;
+    use super::*;
+    use crate::clock::Clock;
+    use crate::ids::{BootNumber, Millis};
+
+    /// Nothing that was uploaded a moment ago went when the wall clock jumped forward by a year meanwhile.
+    #[test]
+    fn a_wall_clock_that_jumped_forward_makes_no_upload_old() {
+        let root = tempfile::tempdir().unwrap();
+        let [objects, tmp, quarantine] = ["objects", "tmp", "quarantine"].map(|name| root.path().join(name));
+        for first in 0..=u8::MAX {
+            fs::create_dir_all(objects.join(format!("{first:02x}"))).unwrap();
+        }
+        fs::create_dir_all(&tmp).unwrap();
+        let year = Duration::from_secs(365 * 24 * 3600);
+        let day = Duration::from_secs(24 * 3600);
+        // The boot began a year ago by the wall clock, and a moment ago by the monotonic one.
+        let before = clock::wall() - year;
+        let since = before.duration_since(std::time::UNIX_EPOCH).unwrap();
+        let boot = Millis(u64::try_from(since.as_millis()).unwrap());
+        let objects = Objects {
+            paths: Arc::new(Paths {
+                objects,
+                tmp,
+                quarantine,
+                boot: BootNumber(1),
+                clock: Clock::starting(boot, Instant::now()),
+            }),
+        };
+        let [at_boot, after_the_jump, old] =
+            [b"at boot".as_slice(), b"after the jump", b"old"].map(|bytes| objects.put(bytes).unwrap());
+        for (digest, touched) in [(at_boot, before), (old, before - day)] {
+            let file = fs::File::open(objects.path(digest)).unwrap();
+            file.set_times(fs::FileTimes::new().set_modified(touched))
+                .unwrap();
+        }
+        assert_eq!(objects.older(day).unwrap(), [old]);
+        assert!(objects.stat(after_the_jump).unwrap().is_some());
     }
 }

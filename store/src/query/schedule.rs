@@ -3,6 +3,7 @@
 use crate::codec::Record;
 use crate::ids::{JobNumber, Millis};
 use crate::keys::{self, Family};
+use crate::machine::BACK_OFF_LIMIT_MS;
 use crate::records::{
     Attempt, AttemptRef, Checkpoint, Circuit, CircuitState, Device, Failure, FailureClass, Job, Lease,
     Partition, Priority, Queue, Worker,
@@ -54,16 +55,22 @@ pub struct Due {
     pub partition: u32,
 }
 
-/// Up to `limit` waiting partitions whose time has come, the longest overdue first.
+/// Up to `limit` waiting partitions whose time has come, the longest overdue first; then, up to as many, those that
+/// would wait longer than any back-off: the clock went back since, and nobody would come for them for that long.
 ///
 /// # Errors
 /// When the store can't be read.
 pub fn retries_due(view: &dyn View, now: Millis, limit: usize) -> Result<Vec<Due>, ReadError> {
-    let page = view.scan(&keys::family(Family::Retry), None, limit)?;
-    Ok(page
+    let family = keys::family(Family::Retry);
+    let latest = keys::retry(now.after(BACK_OFF_LIMIT_MS), JobNumber(u64::MAX), u32::MAX);
+    let due = view.scan(&family, None, limit)?;
+    let stranded = view.scan(&family, Some(&latest), limit)?;
+    let waiting = |(key, _): &(keys::Key, Vec<u8>)| keys::parse_retry(key);
+    Ok(due
         .iter()
-        .filter_map(|(key, _)| keys::parse_retry(key))
+        .filter_map(waiting)
         .take_while(|(at, _, _)| *at <= now)
+        .chain(stranded.iter().filter_map(waiting))
         .map(|(at, job, partition)| Due { at, job, partition })
         .collect())
 }
