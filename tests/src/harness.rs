@@ -26,7 +26,7 @@ pub use command::{Ran, command, proofkeep, run, run_in};
 pub use daemon::Daemon;
 pub use http::{Answer, Http, sha256_name};
 pub use launch::Launch;
-pub use processes::{children, is_alive, kill_process, workers};
+pub use processes::{children, is_alive, kill_process, signal, workers};
 pub use wait::{PATIENCE, until, until_some};
 
 use std::path::PathBuf;

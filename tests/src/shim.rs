@@ -162,6 +162,24 @@ pub struct Shims {
     pub fault: Option<Fault>,
     /// Record changes.
     pub record: Option<Record>,
+    /// Clocks that jump when [`set_clock`] says so: the file that says by how much.
+    pub clock: Option<PathBuf>,
+}
+
+/// Sets by how much the time of day is off, in seconds, for the processes that a file was given to, while they run; and
+/// the clock that also counts while the machine sleeps, by how much that one is.
+///
+/// # Errors
+/// When the file can't be written.
+pub fn set_clock(file: &Path, wall: i64, boot_time: i64) -> io::Result<()> {
+    use std::os::unix::fs::FileExt as _;
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(file)?;
+    // In place, since they have it mapped.
+    file.write_all_at(&[wall.to_ne_bytes(), boot_time.to_ne_bytes()].concat(), 0)
 }
 
 impl Shims {
@@ -219,6 +237,10 @@ impl Shims {
             set(command, "PROOFKEEP_RECORD_ROLE", record.role.map(Role::word));
             set(command, "PROOFKEEP_RECORD_ACK", record.ack_file.as_ref());
             set(command, "PROOFKEEP_RECORD_LYING", record.lying.then_some("1"));
+        }
+        if let Some(clock) = &self.clock {
+            add("clock")?;
+            command.env("PROOFKEEP_CLOCK_FILE", clock);
         }
         command.env("LD_PRELOAD", preload);
         Ok(())

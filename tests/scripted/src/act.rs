@@ -27,10 +27,11 @@ impl Act<'_> {
         if let Some(gate) = self.script.gate.as_ref().filter(|gate| gate.stage == stage) {
             self.wait(|| Path::new(&gate.file).exists())?;
         }
-        if let Some(crash) = self.script.crash.as_ref().filter(|crash| crash.stage == stage)
+        let crash = self.script.crash.as_ref();
+        if let Some(crash) = crash.filter(|crash| crash.stage == stage)
             && self.once_more(&format!("crash-{stage}"), crash.times)
         {
-            spoil = self.crash(crash);
+            spoil = self.crash(crash)?;
         }
         if let Some(fail) = self.script.fail.as_ref().filter(|fail| fail.stage == stage)
             && self.once_more(&format!("fail-{stage}"), fail.times)
@@ -46,6 +47,12 @@ impl Act<'_> {
         }
         let start = Instant::now();
         self.wait(|| start.elapsed() >= Duration::from_millis(millis))?;
+        // Late, so that what the stage before made has been told.
+        if let Some(crash) = crash.filter(|crash| crash.stage == "any")
+            && self.once_more(&format!("crash-{stage}"), crash.times)
+        {
+            spoil |= self.crash(crash)?;
+        }
         Ok(spoil)
     }
 
@@ -62,13 +69,17 @@ impl Act<'_> {
         }
     }
 
-    fn crash(&self, crash: &Crash) -> bool {
+    fn crash(&self, crash: &Crash) -> Result<bool, Failure> {
         match crash.how.as_str() {
             "abort" => std::process::abort(),
             "exit" => std::process::exit(3),
             "segv" => signal(libc::SIGSEGV),
             "kill" => signal(libc::SIGKILL),
             "allocate" => allocate(),
+            "overflow" => {
+                let depth = overflow(0);
+                panic!("the stack holds {depth} frames and more")
+            }
             "panic" => panic!("the script says so"),
             "hang" => loop {
                 pause(Duration::from_secs(3600));
@@ -77,7 +88,13 @@ impl Act<'_> {
                 self.watch.progress(1);
                 pause(Duration::from_millis(50));
             },
-            "invalid_proof" => true,
+            "still" => loop {
+                if let Some(failure) = self.watch.stopped() {
+                    return Err(failure);
+                }
+                pause(Duration::from_millis(20));
+            },
+            "invalid_proof" => Ok(true),
             other => panic!("there is no crash {other:?}"),
         }
     }
@@ -120,6 +137,15 @@ fn signal(number: i32) -> ! {
         // SAFETY: sends a signal to this process; no memory is touched.
         unsafe { libc::raise(number) };
     }
+}
+
+/// Calls itself until the stack is used up.
+fn overflow(depth: u64) -> u64 {
+    let frame = black_box([depth; 512]);
+    if frame[511] == u64::MAX {
+        return depth;
+    }
+    overflow(depth + 1) + frame[0]
 }
 
 /// Asks for memory until there is none: of 256 MiB beyond what is mapped, so that the machine doesn't notice.

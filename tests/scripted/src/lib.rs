@@ -8,8 +8,9 @@
 //!                 "gate": {"stage": "l", "file": "/dir/go"} } ] }
 //! ```
 //! A stage is `synth`, `prove`, `finish`, or a piece (`h l a b1 b2`, reached when that piece is about to be made).
-//! `how` is `abort`, `segv`, `exit`, `kill`, `hang` (no progress, no answer), `deaf` (progress, no answer), `allocate`
-//! (until nothing is left of 256 MiB), `panic` or `invalid_proof` (a finished proof that doesn't verify). `times` counts
+//! A crash in stage `any` comes in each of them, once its time is over. `how` is `abort`, `segv`, `exit`, `kill`,
+//! `overflow` (of the stack), `hang` (no progress, no answer), `still` (no progress, but it ends when asked), `deaf`
+//! (progress, no answer), `allocate` (until nothing is left of 256 MiB), `panic` or `invalid_proof` (a finished proof that doesn't verify). `times` counts
 //! across processes and restarts, by files in the `marks` directory; each stage that is reached leaves one there too,
 //! so that a test can count what was done again.
 //!

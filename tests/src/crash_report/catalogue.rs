@@ -106,4 +106,36 @@ pub(super) const TESTS: &[Test] = &[
         command: "PROOFKEEP_SIM_STEPS=20000000 cargo test --release -p proofkeep-simulation -- --nocapture",
         control: false,
     },
+    Test {
+        name: "poison",
+        title: "Poison: jobs that kill their worker",
+        text: "By abort, segmentation fault, stack overflow, exit code and endless allocation, in each stage, beside real \
+               and scripted proofs in the same process. The guilty partition is parked after its four deaths (memory: \
+               after one more try alone), everybody else succeeds, the daemon goes on. Kills from outside count nothing; \
+               progress clears the count.",
+        tried: "deaths",
+        command: "cargo test --release -p proofkeep-tests --test crash_poison -- --nocapture",
+        control: false,
+    },
+    Test {
+        name: "hangs",
+        title: "Hangs",
+        text: "A partition without progress, one that doesn't hear a cancel, a worker process stopped by SIGSTOP, clients \
+               that never read: noticed after 60 s, asked, killed 30 s later if they don't answer. Their slots are freed, \
+               other jobs are proved meanwhile, nobody beside them is blamed.",
+        tried: "hangs",
+        command: "cargo test --release -p proofkeep-tests --test crash_hang -- --nocapture",
+        control: false,
+    },
+    Test {
+        name: "clock-jumps",
+        title: "Clock jumps",
+        text: "The time of day jumps back an hour and forward a year, and past a night's sleep, while jobs wait, prove, \
+               back off and are pruned, and between two boots. Jobs keep their order, back-offs end, no duration is \
+               negative, keys lead to their jobs, no needed or young upload goes, the journal's times never go back \
+               within a boot, each jump has its event.",
+        tried: "jumps",
+        command: "cargo test --release -p proofkeep-tests --test crash_clock -- --nocapture",
+        control: false,
+    },
 ];

@@ -84,6 +84,12 @@ impl Http {
         }
     }
 
+    /// `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Sends a request; `None` when there is no answer (the daemon was killed meanwhile).
     #[must_use]
     pub fn try_send(

@@ -45,7 +45,7 @@ pub fn kill_process(pid: u32) {
 }
 
 /// Sends a signal; a process that is gone already gets none.
-pub(super) fn signal(pid: u32, signal: i32) {
+pub fn signal(pid: u32, signal: i32) {
     let Ok(pid) = i32::try_from(pid) else { return };
     // SAFETY: kill has no memory effects; the process is one that a test started.
     unsafe { libc::kill(pid, signal) };
