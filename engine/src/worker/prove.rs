@@ -47,6 +47,7 @@ pub(super) fn run(worker: &Arc<Worker>, task: &Arc<Task>, order: Order) {
         Ok((prepared, proved)) => {
             let gpu_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             lease.release(gpu_ms, proved.reused, proved.saved_ms);
+            worker.outbox.flush();
             let finished = guarded(|| prepared.finish(&**task));
             let word = match finished {
                 Ok(bytes) => FromWorker::Proof {
@@ -105,5 +106,6 @@ fn save(worker: &Worker, token: WireToken, unsaved: &mut Vec<WirePiece>) {
             token,
             pieces: std::mem::take(unsaved),
         });
+        worker.outbox.flush();
     }
 }
