@@ -18,5 +18,6 @@ cargo build --release --locked --quiet --workspace --bins
 # One by one: several daemons at once make nothing faster on two cores, and the failure of one test must not hide others.
 cargo test --release --locked --no-fail-fast -p proofkeep-tests --test 'crash_*' --test 'backup_*' -- --nocapture
 cargo test --release --locked --no-fail-fast -p proofkeep-simulation -- --nocapture
+if [ "${1:-}" = full ]; then cp "$out/soak.svg" tests/crash/soak.svg; fi
 set -- ${1:+tests/crash/REPORT.md}
 cargo run --release --locked --quiet -p proofkeep-tests --bin crash-report -- "$out" "$@"

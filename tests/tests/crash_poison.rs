@@ -245,7 +245,7 @@ fn who_kills_its_worker_is_parked_and_nobody_else() {
     let scenes: Vec<Box<dyn Fn() -> Seen + Send>> = vec![
         Box::new(|| parked("abort", "synth")),
         Box::new(|| parked("segv", "l")),
-        Box::new(|| parked("exit", "b2")),
+        Box::new(|| parked("exit", "finish")),
         Box::new(|| parked("overflow", "a")),
         Box::new(|| parked("allocate", "h")),
         Box::new(killed_from_outside),

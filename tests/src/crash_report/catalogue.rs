@@ -138,4 +138,15 @@ pub(super) const TESTS: &[Test] = &[
         command: "cargo test --release -p proofkeep-tests --test crash_clock -- --nocapture",
         control: false,
     },
+    Test {
+        name: "soak",
+        title: "Soak",
+        text: "Mixed jobs of both kinds with kills of daemon and workers, stops, cancels, retries, uploads cut off and \
+               clients that don't read. The answers that callers had are checked at every restart; after the first half \
+               the daemon lives on, and its memory, descriptors, threads and files must not grow with the jobs: \
+               [every second of it](soak.svg).",
+        tried: "jobs ended",
+        command: "PROOFKEEP_SOAK_SECS=7200 cargo test --release -p proofkeep-tests --test crash_soak -- --nocapture",
+        control: false,
+    },
 ];
