@@ -200,11 +200,9 @@ fn judge(status: ExitStatus, stderr: &str, ready: bool, book: &Book) -> End {
     if let Some(line) = stderr.lines().find(ours) {
         book.wrong(format!("a panic: {line}"));
     }
-    let last = stderr
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default();
+    // A worker process writes to the same place that its daemon is gone.
+    let said_by_daemon = |line: &&str| !line.trim().is_empty() && !line.starts_with("proofkeep worker: ");
+    let last = stderr.lines().rev().find(said_by_daemon).unwrap_or_default();
     let what_to_do = ["start again", "free some", "restore", "report it"];
     let said = what_to_do.iter().any(|words| last.contains(words));
     match status.code() {
