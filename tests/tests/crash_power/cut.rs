@@ -189,15 +189,19 @@ fn next(images: &Mutex<Receiver<Image>>) -> Option<Image> {
 }
 
 /// Whether the recording saw everything: played to its end, it gives what the directory holds. Where only the daemon was
-/// recorded, `run/` is left out: the locks in it are all that worker processes write.
+/// recorded, the locks of devices are left out: they are all that worker processes write.
 pub fn saw_everything(recording: &Recording, data: &Path, scratch: &Path, only_daemon: bool) {
     let mut disk = Disk::empty();
     disk.advance(recording, recording.entries().len()).unwrap();
     let seen = scratch.join("seen");
     copy(data, &seen).unwrap();
     if only_daemon {
-        fs::remove_dir_all(seen.join("run")).unwrap();
-        fs::create_dir(seen.join("run")).unwrap();
+        for entry in fs::read_dir(seen.join("run")).unwrap() {
+            let file = entry.unwrap().path();
+            if file.extension().is_some_and(|extension| extension == "lock") {
+                fs::remove_file(file).unwrap();
+            }
+        }
     }
     disk.agrees_with(recording, &seen).unwrap();
 }
