@@ -93,12 +93,12 @@ fn a_daemon_that_recovers_listens_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     assert!(Daemon::start(&data, &[]).terminate().success());
-    // Opening the store waits for a pipe in place of a file that it reads, until somebody writes into it.
-    let format = data.join("FORMAT");
-    let text = std::fs::read(&format).unwrap();
-    std::fs::remove_file(&format).unwrap();
+    // The directory's lock doesn't need it; opening the store waits for a pipe in place of a file that it reads, until somebody writes into it.
+    let current = data.join("CURRENT");
+    let text = std::fs::read(&current).unwrap();
+    std::fs::remove_file(&current).unwrap();
     let made = std::process::Command::new("mkfifo")
-        .arg(&format)
+        .arg(&current)
         .status()
         .unwrap();
     assert!(made.success());
@@ -117,7 +117,7 @@ fn a_daemon_that_recovers_listens_and_says_so() {
         problem(&answer, 503, "starting");
         assert_eq!(answer.header("retry-after"), Some("1"), "{path}");
     }
-    std::fs::write(&format, &text).unwrap();
+    std::fs::write(&current, &text).unwrap();
     until("it is ready or has seen that the file is no file", || {
         daemon
             .try_send("GET", "/readyz", &[], None)

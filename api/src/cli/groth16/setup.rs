@@ -28,7 +28,7 @@ const FIRST_KEY: &str = "circuit_0000.zkey";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A key from a ceremony's powers of tau, the same file byte for byte as snarkjs makes:\n  \
+    after_help = "Examples:\n\nA key from a ceremony's powers of tau, the same file byte for byte as snarkjs makes:\n  \
                   proofkeep groth16 setup circuit.r1cs pot_final.ptau circuit_0000.zkey\n  \
                   snarkjs zkey contribute circuit_0000.zkey circuit.zkey\n\n\
                   A key for tests. Its one secret, the seed, is known to whoever ran this command, so its proofs\n\
