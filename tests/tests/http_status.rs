@@ -93,7 +93,8 @@ fn a_daemon_that_recovers_listens_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     assert!(Daemon::start(&data, &[]).terminate().success());
-    // The directory's lock doesn't need it; opening the store waits for a pipe in place of a file that it reads, until somebody writes into it.
+    // The directory's lock doesn't need that file; opening the store waits for a pipe in its place until somebody writes
+    // into it.
     let current = data.join("CURRENT");
     let text = std::fs::read(&current).unwrap();
     std::fs::remove_file(&current).unwrap();
