@@ -4,6 +4,8 @@
 
 mod http_support;
 
+use std::io::Write as _;
+
 use http_support::{JSON, Server, id, problem, products};
 use proofkeep_tests::harness::{Daemon, Launch, until, until_some};
 use serde_json::{Value, json};
@@ -118,12 +120,19 @@ fn a_daemon_that_recovers_listens_and_says_so() {
         problem(&answer, 503, "starting");
         assert_eq!(answer.header("retry-after"), Some("1"), "{path}");
     }
-    std::fs::write(&current, &text).unwrap();
-    until("it is ready or has seen that the file is no file", || {
+    // The file is back before the waiting read gets its words; whoever reads it later finds it whole.
+    let mut pipe = std::fs::OpenOptions::new().write(true).open(&current).unwrap();
+    let whole = data.join("tmp/CURRENT");
+    std::fs::write(&whole, &text).unwrap();
+    std::fs::rename(&whole, &current).unwrap();
+    pipe.write_all(&text).unwrap();
+    drop(pipe);
+    until("it is ready", || {
         daemon
             .try_send("GET", "/readyz", &[], None)
-            .is_none_or(|answer| answer.status == 200)
+            .is_some_and(|answer| answer.status == 200)
     });
+    assert!(daemon.terminate().success());
 }
 
 #[test]
