@@ -112,8 +112,8 @@ fn rows(heading: &str, found: &[&Found]) -> String {
 #[must_use]
 pub fn page(found: &[Found]) -> String {
     let mut text = format!(
-        "# Crash report\n\nWritten by `bash tests/crash/report.sh`, which runs everything below; `full` behind it makes the \
-         counts that are published. {}.\n\n{}",
+        "# Crash report\n\nWritten by `bash tests/crash/report.sh write` with the counts that CI has, or by `full` in place of \
+         `write` with larger ones (hours). What was run by hand beside it stands in [RESULTS.md](RESULTS.md). {}.\n\n{}",
         machine::processor(),
         table(found)
     );
@@ -127,6 +127,9 @@ pub fn page(found: &[Found]) -> String {
         for (what, number) in &one.counts {
             let number = number.as_u64().map_or_else(|| number.to_string(), grouped);
             text += &format!("| {what} | {number} |\n");
+        }
+        if one.name == "soak" {
+            text += "\n![Memory, descriptors, threads and disk over the time of the soak](soak.svg)\n";
         }
     }
     text
