@@ -48,11 +48,15 @@ impl Outbox {
     /// and the death counts for the stage that it came in.
     pub fn flush(&self) {
         let (written, waits) = channel();
-        if let Some(queue) = self.queue.lock().as_ref() {
-            let _ = queue.send(Entry::Written(written));
+        let queued = self
+            .queue
+            .lock()
+            .as_ref()
+            .is_some_and(|queue| queue.send(Entry::Written(written)).is_ok());
+        if queued {
+            // An error: the writer is gone meanwhile, and there is nobody to write to.
+            let _ = waits.recv();
         }
-        // An error: there is no writer any more, and nobody to write to.
-        let _ = waits.recv();
     }
 
     /// Writes what is queued; later words are dropped.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use blst::{blst_p1, blst_p2};
-use blstrs::Scalar;
 use rayon::ThreadPool;
 
 use super::Backend;
@@ -12,7 +11,6 @@ use super::choice::{BackendError, pool};
 use crate::bases::BaseSet;
 use crate::control::{Control, Stopped};
 use crate::curve::{G1, G2};
-use crate::domain::Domain;
 use crate::field::ScalarBytes;
 use crate::msm::msm;
 
@@ -48,14 +46,6 @@ impl Backend for BlstBackend {
 
     fn on_threads(&self, work: &mut (dyn FnMut() + Send)) {
         self.pool.install(work);
-    }
-
-    fn interpolate(&self, domain: &Domain, values: &mut [Scalar]) {
-        self.pool.install(|| domain.interpolate(values));
-    }
-
-    fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]) {
-        self.pool.install(|| domain.evaluate(coefficients));
     }
 
     fn msm_g1(

@@ -103,14 +103,6 @@ impl Backend for IfmaBackend {
         self.pool.install(work);
     }
 
-    fn interpolate(&self, domain: &Domain, values: &mut [Scalar]) {
-        self.pool.install(|| domain.interpolate(values));
-    }
-
-    fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]) {
-        self.pool.install(|| domain.evaluate(coefficients));
-    }
-
     fn quotient(
         &self,
         domain: &Domain,

@@ -32,10 +32,14 @@ pub trait Backend: Sync {
     fn on_threads(&self, work: &mut (dyn FnMut() + Send));
 
     /// See [`Domain::interpolate`].
-    fn interpolate(&self, domain: &Domain, values: &mut [Scalar]);
+    fn interpolate(&self, domain: &Domain, values: &mut [Scalar]) {
+        self.on_threads(&mut || domain.interpolate(values));
+    }
 
     /// See [`Domain::evaluate`].
-    fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]);
+    fn evaluate(&self, domain: &Domain, coefficients: &mut [Scalar]) {
+        self.on_threads(&mut || domain.evaluate(coefficients));
+    }
 
     /// The scalars of the H bases as canonical limbs, from the values of `A·w` and `B·w` over the domain, whose memory is
     /// used; what is not returned is wiped. `control` is asked after each of six transforms.
