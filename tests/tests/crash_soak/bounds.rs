@@ -20,16 +20,20 @@ const MIB: f64 = 1024.0 * 1024.0;
 const RISES: [(&str, f64); 3] = [
     // Connections come and go; each is one.
     ("daemon_fds", 8.0),
-    ("daemon_threads", 8.0),
+    // Two for each worker process, of which at most two are there at once.
+    ("daemon_threads", 4.0),
     // The database's cache fills; what leaks for each job would be more in a long run.
     ("daemon_rss", 32.0 * MIB),
 ];
 
 /// What no sample may be above.
-const LIMITS: [(&str, f64); 6] = [
+const LIMITS: [(&str, f64); 8] = [
     ("daemon_rss", 400.0 * MIB),
     ("worker_rss", 600.0 * MIB),
     ("daemon_fds", 200.0),
+    ("daemon_threads", 32.0),
+    // Requests that wait for the disk, one thread each, and few clients are at work.
+    ("daemon_pools", 128.0),
     ("worker_fds", 64.0),
     ("worker_threads", 64.0),
     ("store_bytes", 256.0 * MIB),
