@@ -102,3 +102,14 @@ pub fn setup_bytes(counts: KeyCounts) -> u64 {
     let tables = table_bytes::<G1>(3 * wires + domain) + table_bytes::<G2>(wires);
     scalars + 2 * matrix_bytes(domain, terms) + tables + SLACK
 }
+
+/// Bytes of a batch of scalars, their multiples and the bytes that are written of them, for each thread.
+const SETUP_BATCH: u64 = 12 << 20;
+
+/// Bytes that [`crate::setup::generate_parameters`] takes at most beside the matrices: the columns of A, B and C at τ,
+/// the Lagrange polynomials, one list of wires, the tables of multiples and a batch for each thread.
+pub fn parameters_bytes(domain: u64, wires: u64, threads: usize) -> u64 {
+    let scalars = 32 * (3 * wires + domain) + 4 * wires;
+    let tables = table_bytes::<G1>(3 * wires + domain) + table_bytes::<G2>(wires);
+    scalars + tables + SETUP_BATCH * threads.max(1) as u64 + SLACK
+}

@@ -9,7 +9,7 @@ use crate::field::{ScalarBytes, scalar_to_bytes};
 /// Scalars that one task multiplies.
 const CHUNK: usize = 512;
 
-/// For each window `j`, the points `d·2^(width·j)·generator` for `d` from 1 to `2^width − 1`.
+/// For each window `j`, the points `d·2^(width·j)·base` for `d` from 1 to `2^width − 1`.
 pub(super) struct Table<C: Curve> {
     width: usize,
     windows: Vec<Vec<C::Affine>>,
@@ -30,9 +30,9 @@ pub(crate) fn table_bytes<C: Curve>(scalars: u64) -> u64 {
 
 impl<C: Curve> Table<C> {
     /// A table worth its while for about `scalars` multiplications.
-    pub fn new(scalars: usize) -> Self {
+    pub fn new(base: &C::Affine, scalars: usize) -> Self {
         let width = width(scalars as u64);
-        let mut bases = vec![C::to_point(&C::generator())];
+        let mut bases = vec![C::to_point(base)];
         while bases.len() < 256usize.div_ceil(width) {
             let next = (0..width).fold(bases[bases.len() - 1], |point, _| C::double(&point));
             bases.push(next);
@@ -66,7 +66,16 @@ impl<C: Curve> Table<C> {
         sum
     }
 
-    /// `scalar·generator` for each scalar, in their order. Runs on the current rayon pool.
+    /// The multiples in ZCash's uncompressed encoding, one after another. Runs on the current rayon pool.
+    pub fn encoded_multiples(&self, scalars: &[Scalar]) -> Vec<u8> {
+        self.multiples(scalars)
+            .par_iter()
+            .with_min_len(64)
+            .flat_map_iter(|point| C::serialize(point))
+            .collect()
+    }
+
+    /// `scalar·base` for each scalar, in their order. Runs on the current rayon pool.
     pub fn multiples(&self, scalars: &[Scalar]) -> Vec<C::Affine> {
         scalars
             .par_chunks(CHUNK)
@@ -107,7 +116,10 @@ mod tests {
             .map(|s| C::to_affine(&C::mul(&one, &scalar_to_bytes(s))))
             .collect();
         for count in [1, 1 << 11, 1 << 13] {
-            assert_eq!(Table::<C>::new(count).multiples(&scalars), expected);
+            assert_eq!(
+                Table::<C>::new(&C::generator(), count).multiples(&scalars),
+                expected
+            );
         }
     }
 

@@ -16,12 +16,13 @@ use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
+use super::evaluate::{SecretScalars, columns, invert, lagrange};
 use super::fixed_base::Table;
 use super::{SetupError, point_array};
 use crate::backend::Backend;
 use crate::control::Stopped;
 use crate::curve::{Curve, G1, G2, points_as_bytes};
-use crate::field::{Root, from_montgomery, limbs};
+use crate::field::{Root, limbs, wipe};
 use crate::matrices::{Csr, Matrices};
 use crate::quotient::on_threads;
 
@@ -33,6 +34,14 @@ struct Secrets {
     beta: Scalar,
     delta: Scalar,
     tau: Scalar,
+}
+
+impl Drop for Secrets {
+    fn drop(&mut self) {
+        for scalar in [&mut self.alpha, &mut self.beta, &mut self.delta, &mut self.tau] {
+            wipe(std::slice::from_mut(scalar));
+        }
+    }
 }
 
 impl Secrets {
@@ -60,79 +69,35 @@ impl Secrets {
     }
 }
 
-fn invert(value: Scalar) -> Scalar {
-    // Only called on values that were drawn as nonzero, or differences that can't be zero.
-    Option::from(value.invert()).unwrap_or(Scalar::ZERO)
-}
-
-/// `L_i(τ)` for `i = first, first + step, …`, over the domain of `2^log2` points.
-fn lagrange(tau: Scalar, log2: u32, first: usize, step: usize) -> Vec<Scalar> {
-    let n = 1usize << log2;
-    let root = Root::Snarkjs.of_order(log2);
-    let scale = (tau.pow_vartime([n as u64]) - Scalar::ONE) * invert(Scalar::from(n as u64));
-    let stride = root.pow_vartime([step as u64]);
-    let mut out = vec![Scalar::ZERO; n / step];
-    out.par_chunks_mut(1024).enumerate().for_each(|(part, out)| {
-        let mut power = root.pow_vartime([(first + part * 1024 * step) as u64]);
-        let mut powers = Vec::with_capacity(out.len());
-        // Montgomery's trick: one inversion for the chunk.
-        let mut product = Scalar::ONE;
-        for value in out.iter_mut() {
-            *value = product;
-            product *= tau - power;
-            powers.push(power);
-            power *= stride;
-        }
-        let mut inverse = invert(product);
-        for (value, power) in out.iter_mut().zip(powers).rev() {
-            let this = *value * inverse;
-            inverse *= tau - power;
-            *value = scale * power * this;
-        }
-    });
-    out
-}
-
-/// The columns of a matrix at τ: `Σ_row L_row(τ)·entry` for each wire.
-fn columns(matrix: &Csr, lagrange: &[Scalar], wires: usize) -> Vec<Scalar> {
-    let mut out = vec![Scalar::ZERO; wires];
-    for (row, at_tau) in lagrange.iter().enumerate().take(matrix.rows()) {
-        for (wire, coefficient) in matrix.row(row) {
-            out[wire as usize] += from_montgomery(&(*coefficient * at_tau));
-        }
-    }
-    out
-}
-
 /// The scalars whose multiples the key consists of.
 struct Exponents {
-    ic: Vec<Scalar>,
-    a: Vec<Scalar>,
-    b: Vec<Scalar>,
-    c: Vec<Scalar>,
-    h: Vec<Scalar>,
+    ic: SecretScalars,
+    a: SecretScalars,
+    b: SecretScalars,
+    c: SecretScalars,
+    h: SecretScalars,
 }
 
 fn exponents(matrices: &Matrices, secrets: &Secrets) -> Exponents {
     let (log2, wires) = (matrices.log2(), matrices.wires() as usize);
-    let at_tau = lagrange(secrets.tau, log2, 0, 1);
-    let column =
-        |matrix: Option<&Csr>| matrix.map_or_else(Vec::new, |matrix| columns(matrix, &at_tau, wires));
+    let at_tau = lagrange(Root::Snarkjs, secrets.tau, log2, 0, 1);
+    let column = |matrix: Option<&Csr>| {
+        matrix.map_or_else(
+            || SecretScalars::zeros(wires),
+            |matrix| columns(matrix, &at_tau, wires),
+        )
+    };
     let (a, (b, c)) = rayon::join(
         || column(Some(matrices.a())),
         || rayon::join(|| column(Some(matrices.b())), || column(matrices.c())),
     );
     let delta = invert(secrets.delta);
+    let combined = |wire: usize| secrets.beta * a[wire] + secrets.alpha * b[wire] + c[wire];
     // γ is one, so the public part is not divided.
-    let mut ic: Vec<Scalar> = a
-        .par_iter()
-        .zip(&b)
-        .zip(&c)
-        .map(|((a, b), c)| secrets.beta * a + secrets.alpha * b + c)
-        .collect();
-    let mut private = ic.split_off(matrices.public() as usize + 1);
-    private.par_iter_mut().for_each(|value| *value *= delta);
-    let mut h = lagrange(secrets.tau, log2 + 1, 1, 2);
+    let first = matrices.public() as usize + 1;
+    let ic = (0..first).map(combined).collect();
+    let private = (first..wires).map(|wire| combined(wire) * delta).collect();
+    let mut h = lagrange(Root::Snarkjs, secrets.tau, log2 + 1, 1, 2);
     h.par_iter_mut().for_each(|value| *value *= delta);
     Exponents {
         ic,
@@ -193,7 +158,10 @@ pub fn insecure_setup<W: Write + Seek>(
     on_threads(backend, || {
         let exponents = exponents(&matrices, &secrets);
         let (wires, domain) = (matrices.wires() as usize, exponents.h.len());
-        tables = Some((Table::<G1>::new(3 * wires + domain), Table::<G2>::new(wires)));
+        tables = Some((
+            Table::<G1>::new(&G1::generator(), 3 * wires + domain),
+            Table::<G2>::new(&G2::generator(), wires),
+        ));
         scalars = Some(exponents);
     });
     let (Some(scalars), Some((g1, g2))) = (scalars, tables) else {

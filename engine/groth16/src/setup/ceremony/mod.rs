@@ -9,7 +9,6 @@ mod columns;
 mod error;
 mod past_end;
 mod points;
-mod progress;
 mod transcript;
 
 use std::io::{self, Seek, Write};
@@ -20,13 +19,13 @@ use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::zkey::{KeyPoints, PointSection, ZkeyHeader, ZkeyWriter};
 
 use super::point_array;
+use super::progress::Progress;
 use crate::backend::Backend;
 use crate::curve::{Curve, G1, G2, points_as_bytes};
 use crate::field::{limbs, scalar_from_bytes, to_double_montgomery};
 use columns::{Columns, ONE, Part};
 pub use error::{CeremonyError, PtauPointFault};
 use points::Bases;
-use progress::Progress;
 use transcript::Transcript;
 
 /// Wires whose points are made between two calls of the progress callback.

@@ -5,8 +5,8 @@ use proofkeep_formats::r1cs::R1csHeader;
 use proofkeep_formats::zkey::ZkeyHeader;
 use rayon::prelude::*;
 
+use super::super::progress::Progress;
 use super::error::{CeremonyError, PtauPointFault};
-use super::progress::Progress;
 use crate::backend::Backend;
 use crate::check::fault;
 use crate::curve::{Curve, G1, G2, read_point};
