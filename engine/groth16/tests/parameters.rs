@@ -13,7 +13,7 @@ use common::*;
 use ff::Field;
 use proofkeep_groth16::matrices::Matrices;
 use proofkeep_groth16::setup::{
-    SetupError, ToxicWaste, ToxicWasteError, generate_parameters, parameter_points,
+    ParametersError, ToxicWaste, ToxicWasteError, generate_parameters, parameter_points,
 };
 use proofkeep_groth16::synthesis::Constraints;
 use rand::{Rng, RngCore};
@@ -169,7 +169,10 @@ fn an_unused_private_wire_is_refused_by_name_as_bellperson_refuses_it() {
     let error = generate_parameters(&compiled(circuit), &waste, out, &backend(1), &mut go_on)
         .err()
         .expect("nothing is written");
-    assert!(matches!(error, SetupError::Unconstrained { wire: 11 }), "{error}");
+    assert!(
+        matches!(error, ParametersError::Unconstrained { wire: 11 }),
+        "{error}"
+    );
     assert!(error.to_string().starts_with("private wire 11 "), "{error}");
 }
 
@@ -201,9 +204,9 @@ fn what_stops_a_setup_is_said() {
     };
     let plenty = 1 << 30;
     let stopped = run(Refuse { after: plenty }, &mut |_, _| ControlFlow::Break(()));
-    assert!(matches!(stopped, Some(SetupError::Stopped(_))));
+    assert!(matches!(stopped, Some(ParametersError::Stopped(_))));
     let full = run(Refuse { after: 3000 }, &mut go_on).unwrap();
-    assert!(matches!(full, SetupError::Io(_)));
+    assert!(matches!(full, ParametersError::Io(_)));
     assert!(full.to_string().contains("the disk is full"), "{full}");
     let last = |done: u64, total: u64| match done == total {
         true => ControlFlow::Break(()),
@@ -218,7 +221,7 @@ fn what_stops_a_setup_is_said() {
     let zkey = setup(&r1cs, b"seed");
     let of_a_key = Matrices::from_zkey(&proofkeep_formats::zkey::Zkey::parse(&zkey).unwrap()).unwrap();
     let error = generate_parameters(&of_a_key, &waste, Vec::new(), &backend(1), &mut go_on).unwrap_err();
-    assert!(matches!(error, SetupError::NoConstraints), "{error}");
+    assert!(matches!(error, ParametersError::NoConstraints), "{error}");
 }
 
 #[test]
@@ -247,5 +250,5 @@ fn bad_randomness_is_refused_and_none_is_shown() {
     let waste = ToxicWaste::new(&g1, &g2, in_domain).unwrap();
     let matrices = compiled(Chain::new(3).blank());
     let error = generate_parameters(&matrices, &waste, Vec::new(), &backend(1), &mut go_on).unwrap_err();
-    assert!(matches!(error, SetupError::Tau), "{error}");
+    assert!(matches!(error, ParametersError::Tau), "{error}");
 }

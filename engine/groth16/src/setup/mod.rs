@@ -18,7 +18,7 @@ use crate::matrices::MatrixError;
 pub use ceremony::{CeremonyError, FirstKey, PtauPointFault, ceremony_setup};
 pub(crate) use fixed_base::table_bytes;
 pub use insecure::insecure_setup;
-pub use parameters::{generate_parameters, parameter_points};
+pub use parameters::{ParametersError, generate_parameters, parameter_points};
 pub use toxic_waste::{ToxicWaste, ToxicWasteError};
 
 /// A key that could not be made.
@@ -30,23 +30,6 @@ pub enum SetupError {
     /// The key can't be written.
     #[error("the key could not be written: {0}")]
     Io(#[from] io::Error),
-    /// There is nothing to prove, or it is not known what.
-    #[error(
-        "the circuit has no constraints, or its matrices come from a key, which doesn't hold them all: \
-         compile the circuit itself"
-    )]
-    NoConstraints,
-    /// A private wire has no influence on any constraint, so its value could be anything.
-    #[error(
-        "private wire {wire} (the constant is wire 0) counts in no constraint: constrain it or leave it out"
-    )]
-    Unconstrained {
-        /// The first one.
-        wire: u32,
-    },
-    /// τ is a point of the evaluation domain.
-    #[error("the secret point τ lies in the evaluation domain: draw the randomness again")]
-    Tau,
     /// Stopped by the caller.
     #[error(transparent)]
     Stopped(#[from] Stopped),

@@ -10,11 +10,12 @@ use std::ops::ControlFlow;
 use blstrs::Scalar;
 use ff::Field;
 
+use super::ToxicWaste;
 use super::evaluate::{SecretScalars, columns, invert, lagrange, outside_domain};
 use super::fixed_base::Table;
 use super::progress::Progress;
-use super::{SetupError, ToxicWaste};
 use crate::backend::Backend;
+use crate::control::Stopped;
 use crate::curve::{Curve, G1, G2};
 use crate::field::{Root, scalar_to_bytes};
 use crate::matrices::Matrices;
@@ -23,7 +24,38 @@ use crate::quotient::on_threads;
 /// Points made between two calls of the progress callback, for each thread.
 const BATCH: usize = 8192;
 
-/// What `generate` will make, as its progress callback counts it: the points of the six lists.
+/// Parameters that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ParametersError {
+    /// There is nothing to prove, or it is not known what.
+    #[error(
+        "the circuit has no constraints, or its matrices come from a key, which doesn't hold them all: \
+         compile the circuit itself"
+    )]
+    NoConstraints,
+    /// A private wire has no influence on any constraint, so its value could be anything.
+    #[error(
+        "private wire {wire} (the constant is wire 0) counts in no constraint: constrain it or leave it out"
+    )]
+    Unconstrained {
+        /// The first one.
+        wire: u32,
+    },
+    /// τ is a point of the evaluation domain.
+    #[error("the secret point τ lies in the evaluation domain: draw the randomness again")]
+    Tau,
+    /// A list has more points than its count can say.
+    #[error("the circuit is too large: parameters hold at most 2^32 − 1 points of a kind")]
+    TooLarge,
+    /// The parameters can't be written.
+    #[error("the parameters could not be written: {0}")]
+    Io(#[from] io::Error),
+    /// Stopped by the caller.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// What [`generate_parameters`] makes, as its progress callback counts it: the points of the six lists.
 pub fn parameter_points(matrices: &Matrices) -> u64 {
     let wires = matrices.wires() as usize;
     let used = |columns: Vec<bool>| columns.iter().filter(|used| **used).count() as u64;
@@ -40,8 +72,8 @@ pub fn parameter_points(matrices: &Matrices) -> u64 {
 /// whether to go on. Takes [`crate::memory::parameters_bytes`] at most. Returns `out`, flushed.
 ///
 /// # Errors
-/// [`SetupError::NoConstraints`] for matrices without `C` (those of a `.zkey`) or without a row,
-/// [`SetupError::Unconstrained`] for a private wire that counts in no constraint, [`SetupError::Tau`] for a τ that is a
+/// [`ParametersError::NoConstraints`] for matrices without `C` (those of a `.zkey`) or without a row,
+/// [`ParametersError::Unconstrained`] for a private wire that counts in no constraint, [`ParametersError::Tau`] for a τ that is a
 /// point of the domain; when `out` can't be written, or `progress` stops.
 pub fn generate_parameters<W: Write>(
     matrices: &Matrices,
@@ -49,13 +81,13 @@ pub fn generate_parameters<W: Write>(
     mut out: W,
     backend: &dyn Backend,
     progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
-) -> Result<W, SetupError> {
+) -> Result<W, ParametersError> {
     if matrices.constraints().unwrap_or(0) == 0 {
-        return Err(SetupError::NoConstraints);
+        return Err(ParametersError::NoConstraints);
     }
     let secrets = &waste.scalars;
     if !outside_domain(&secrets.tau, matrices.log2()) {
-        return Err(SetupError::Tau);
+        return Err(ParametersError::Tau);
     }
     let mut at_tau = AtTau::default();
     on_threads(backend, || at_tau = AtTau::new(matrices, secrets.tau));
@@ -67,7 +99,7 @@ pub fn generate_parameters<W: Write>(
     };
     let wires = matrices.wires() as usize;
     if let Some(wire) = (private..wires).find(|wire| combined(*wire, &delta).is_zero_vartime()) {
-        return Err(SetupError::Unconstrained { wire: wire as u32 });
+        return Err(ParametersError::Unconstrained { wire: wire as u32 });
     }
     let not_zero = |values: &[Scalar]| values.iter().filter(|value| !value.is_zero_vartime()).count();
     let (in_a, in_b) = (not_zero(&at_tau.a), not_zero(&at_tau.b));
@@ -80,7 +112,7 @@ pub fn generate_parameters<W: Write>(
         g2 = Some(Table::<G2>::new(&waste.g2, in_b));
     });
     let (Some(g1), Some(g2)) = (g1, g2) else {
-        return Err(crate::control::Stopped.into());
+        return Err(Stopped.into());
     };
     let mut writer = ListWriter {
         out: &mut out,
@@ -172,8 +204,8 @@ impl<W: Write> ListWriter<'_, W> {
         table: &Table<C>,
         count: usize,
         mut scalars: impl Iterator<Item = Scalar>,
-    ) -> Result<(), SetupError> {
-        let in_file = u32::try_from(count).map_err(|_| crate::matrices::MatrixError::TooLarge)?;
+    ) -> Result<(), ParametersError> {
+        let in_file = u32::try_from(count).map_err(|_| ParametersError::TooLarge)?;
         self.out.write_all(&in_file.to_be_bytes())?;
         let mut left = count;
         while left > 0 {
