@@ -26,6 +26,11 @@ use proofkeep_groth16::witness::Witness;
 fn parameters(chain: &Chain) -> (Parameters<Bls12>, ProvingKey) {
     let parameters = generate_random_parameters::<Bls12, _, _>(chain.blank(), &mut rng(1)).unwrap();
     let matrices = Matrices::from_constraints(&Constraints::of(chain.blank()).unwrap()).unwrap();
+    let streamed = Matrices::of_circuit(chain.blank()).unwrap();
+    assert_eq!(
+        streamed, matrices,
+        "compiled row by row, the matrices are the same"
+    );
     let key = ProvingKey::from_bellperson(&parameters, Arc::new(matrices)).unwrap();
     (parameters, key)
 }

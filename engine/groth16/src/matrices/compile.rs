@@ -97,7 +97,7 @@ impl Matrices {
     }
 }
 
-fn finish(
+pub(super) fn finish(
     [mut a, b, c]: [CsrBuilder; 3],
     wires: u32,
     public: u32,

@@ -4,6 +4,7 @@
 //! coefficient 1 (they make the input polynomials independent). Multiplying by a witness replaces synthesis, and shows
 //! which constraint a bad witness breaks.
 
+mod circuit;
 mod compile;
 mod csr;
 mod file;
