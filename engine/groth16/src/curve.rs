@@ -42,6 +42,8 @@ pub trait Curve: Send + Sync + Debug + 'static {
     fn double(a: &Self::Point) -> Self::Point;
     /// `−a`.
     fn neg(a: &Self::Point) -> Self::Point;
+    /// `−a`.
+    fn neg_affine(a: &Self::Affine) -> Self::Affine;
     /// `scalar·a`, in constant time; the scalar is canonical.
     fn mul(a: &Self::Point, scalar: &ScalarBytes) -> Self::Point;
     /// `scalar·a` for a scalar below `2^bits`, from 1 to 255 bits; takes time by `bits`.
@@ -49,7 +51,16 @@ pub trait Curve: Send + Sync + Debug + 'static {
     /// ZCash's compressed encoding, 48 or 96 bytes.
     fn compress(point: &Self::Affine) -> Vec<u8>;
     /// ZCash's uncompressed encoding, 96 or 192 bytes.
-    fn serialize(point: &Self::Affine) -> Vec<u8>;
+    fn serialize(point: &Self::Affine) -> Vec<u8> {
+        let mut out = vec![0; Self::AFFINE_BYTES];
+        Self::serialize_into(point, &mut out);
+        out
+    }
+    /// The same into [`Curve::AFFINE_BYTES`] bytes.
+    ///
+    /// # Panics
+    /// If `out` has another length.
+    fn serialize_into(point: &Self::Affine, out: &mut [u8]);
     /// Reads a compressed (flag set) or uncompressed encoding. The point is on the curve and the encoding canonical;
     /// the subgroup is not checked.
     fn decode(bytes: &[u8]) -> Option<Self::Affine>;
@@ -85,7 +96,7 @@ pub enum G2 {}
 macro_rules! curve {
     ($name:ident, $affine:ident, $point:ident, $half:literal, $bucket_words:literal,
      $generator:ident, $is_inf:ident, $on_curve:ident, $in_group:ident, $to_affine:ident, $from_affine:ident,
-     $batch:ident, $add:ident, $add_affine:ident, $double:ident, $cneg:ident, $mult:ident, $compress:ident,
+     $batch:ident, $add:ident, $add_affine:ident, $double:ident, $cneg:ident, $coordinate_cneg:ident, $mult:ident, $compress:ident,
      $serialize:ident, $uncompress:ident, $deserialize:ident, $sum:ident, $tile:ident) => {
         // SAFETY for every call into blst below: pointers come from references that live through the call, and the
         // lengths that blst derives from them are those of the slices; where that needs the caller's word, the trait
@@ -148,6 +159,11 @@ macro_rules! curve {
                 unsafe { $cneg(&mut out, true) };
                 out
             }
+            fn neg_affine(a: &$affine) -> $affine {
+                let mut out = *a;
+                unsafe { $coordinate_cneg(&mut out.y, &a.y, true) };
+                out
+            }
             fn mul(a: &$point, scalar: &ScalarBytes) -> $point {
                 let mut out = $point::default();
                 unsafe { $mult(&mut out, a, scalar.as_ptr(), 255) };
@@ -164,10 +180,9 @@ macro_rules! curve {
                 unsafe { $compress(out.as_mut_ptr(), point) };
                 out
             }
-            fn serialize(point: &$affine) -> Vec<u8> {
-                let mut out = vec![0; 2 * $half];
+            fn serialize_into(point: &$affine, out: &mut [u8]) {
+                assert_eq!(out.len(), Self::AFFINE_BYTES, "an uncompressed point");
                 unsafe { $serialize(out.as_mut_ptr(), point) };
-                out
             }
             fn decode(bytes: &[u8]) -> Option<$affine> {
                 let compressed = bytes.first().is_some_and(|flags| flags & 0x80 != 0);
@@ -235,6 +250,7 @@ curve!(
     blst_p1_add_or_double_affine,
     blst_p1_double,
     blst_p1_cneg,
+    blst_fp_cneg,
     blst_p1_mult,
     blst_p1_affine_compress,
     blst_p1_affine_serialize,
@@ -260,6 +276,7 @@ curve!(
     blst_p2_add_or_double_affine,
     blst_p2_double,
     blst_p2_cneg,
+    blst_fp2_cneg,
     blst_p2_mult,
     blst_p2_affine_compress,
     blst_p2_affine_serialize,

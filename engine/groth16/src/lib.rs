@@ -4,6 +4,7 @@
 //! * [`check`]: what an import checks of a key, once.
 //! * [`matrices`]: the constraint system compiled to sparse matrices, kept in a file.
 //! * [`backend`]: transforms and multi-scalar multiplications on a device, here the processor with blst.
+//! * [`sums`]: sums of groups of points, for setups and checks.
 //! * [`stages`]: `matrices × witness → quotient → pieces → assemble`; each piece is a checkpoint.
 //! * [`verify`]: the verifier.
 //! * [`setup`]: the first key of a ceremony, from powers of tau; keys for tests from a seed, which prove nothing to
@@ -27,7 +28,11 @@ pub mod proof;
 pub mod quotient;
 pub mod setup;
 pub mod stages;
+mod subgroup;
+pub mod sums;
 pub mod synthesis;
+#[cfg(test)]
+mod torsion;
 pub mod verify;
 pub mod vk;
 pub mod witness;

@@ -2,7 +2,8 @@
 
 use crate::curve::{Curve, G1, G2};
 use crate::msm::bucket_bytes;
-use crate::setup::table_bytes;
+use crate::setup::{multiples_bytes, setup_batch, table_bytes};
+use crate::sums::CHUNK as SUMS_CHUNK;
 
 /// What a prover allocates whatever the circuit: stacks, lists, the allocator's own.
 pub const SLACK: u64 = 32 << 20;
@@ -93,23 +94,41 @@ fn matrix_bytes(domain: u64, terms: u64) -> u64 {
 
 /// Bytes that making a key takes at most, the mapped `.r1cs` and the written file not included: the columns of A, B and
 /// C at τ and what they come to for IC and C, two sets of Lagrange polynomials, the matrices while they are compiled
-/// and after, and the tables of multiples.
+/// and after, the tables of multiples, and a batch of points, with what four threads add up with. That of more threads,
+/// about 3 MiB for each, is in the slack.
 pub fn setup_bytes(counts: KeyCounts) -> u64 {
     let KeyCounts {
         wires, domain, terms, ..
     } = counts;
     let scalars = 32 * (5 * wires + 2 * domain);
     let tables = table_bytes::<G1>(3 * wires + domain) + table_bytes::<G2>(wires);
-    scalars + 2 * matrix_bytes(domain, terms) + tables + SLACK
+    scalars + 2 * matrix_bytes(domain, terms) + tables + multiples::<G2>(wires, 4) + SLACK
 }
 
-/// Bytes of a batch of scalars, their multiples and the bytes that are written of them, for each thread.
-const SETUP_BATCH: u64 = 12 << 20;
-
-/// Bytes that [`crate::setup::generate_parameters`] takes at most beside the matrices: the columns of A, B and C at τ,
-/// the Lagrange polynomials, one list of wires, the tables of multiples and a batch for each thread.
+/// Bytes that [`crate::setup::generate_parameters`] takes at most beside the matrices: the columns of A and B at τ and
+/// what they come to with C, the Lagrange polynomials, lists of wires, the larger table of multiples, and a batch of
+/// points for each thread.
 pub fn parameters_bytes(domain: u64, wires: u64, threads: usize) -> u64 {
-    let scalars = 32 * (3 * wires + domain) + 4 * wires;
-    let tables = table_bytes::<G1>(3 * wires + domain) + table_bytes::<G2>(wires);
-    scalars + tables + SETUP_BATCH * threads.max(1) as u64 + SLACK
+    let scalars = 32 * (3 * wires + domain) + 2 * 4 * wires;
+    let (in_g1, in_g2) = (3 * wires + domain, wires);
+    let tables = table_bytes::<G1>(in_g1).max(table_bytes::<G2>(in_g2));
+    scalars + tables + multiples::<G2>(in_g2.min(in_g1), threads) + SLACK
+}
+
+/// A batch of multiples: scalars, entries, the points and their encoding, and what each thread adds up with.
+fn multiples<C: Curve>(of: u64, threads: usize) -> u64 {
+    let batch = setup_batch(threads.max(1)) as u64;
+    let threads = threads.max(1) as u64;
+    batch * (32 + 2 * C::AFFINE_BYTES as u64) + multiples_bytes(batch, of) + threads * adder_bytes()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn adder_bytes() -> u64 {
+    proofkeep_ifma::Adder::<proofkeep_ifma::G2>::bytes(SUMS_CHUNK)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn adder_bytes() -> u64 {
+    // Points before and after they are made affine.
+    (512 * (G2::AFFINE_BYTES + 2 * size_of::<<G2 as Curve>::Point>())) as u64
 }

@@ -13,9 +13,12 @@ use proofkeep_formats::r1cs::R1cs;
 use proofkeep_groth16::backend::Backend;
 use proofkeep_groth16::key::ProvingKey;
 use proofkeep_groth16::matrices::Matrices;
-use proofkeep_groth16::memory::{KeyCounts, SLACK, key_bytes as key_bound, setup_bytes, working_set};
-use proofkeep_groth16::setup::insecure_setup;
+use proofkeep_groth16::memory::{
+    KeyCounts, SLACK, key_bytes as key_bound, parameters_bytes, setup_bytes, working_set,
+};
+use proofkeep_groth16::setup::{ToxicWaste, generate_parameters, insecure_setup};
 use proofkeep_groth16::stages::Prover;
+use proofkeep_groth16::synthesis::Constraints;
 use proofkeep_groth16::witness::Witness;
 
 struct Counting;
@@ -68,7 +71,13 @@ impl Seek for Nowhere {
     }
 }
 
+/// One test, since the counts are those of the whole process.
 #[test]
+fn nothing_takes_more_memory_than_it_says() {
+    proving_and_the_key_stay_below_their_estimates();
+    making_parameters_stays_below_its_estimate();
+}
+
 fn proving_and_the_key_stay_below_their_estimates() {
     for (log2, threads) in [(10u32, 1), (13, 1), (13, 2), (14, 4)] {
         let domain = 1usize << log2;
@@ -119,6 +128,27 @@ fn proving_and_the_key_stay_below_their_estimates() {
                 "2^{log2}, {threads} threads, {name}: {peak} bytes, estimated {estimate}"
             );
             assert!(peak >= 80 * domain, "three vectors over the domain are counted");
+        }
+    }
+}
+
+fn making_parameters_stays_below_its_estimate() {
+    for (log2, threads) in [(10u32, 1), (13, 2), (15, 4)] {
+        let circuit = Chain::new((1 << log2) / 2 - 1).blank();
+        let matrices = Matrices::from_constraints(&Constraints::of(circuit).unwrap()).unwrap();
+        let waste = ToxicWaste::random(&mut rng(1)).unwrap();
+        let (domain, wires) = (1u64 << log2, u64::from(matrices.wires()));
+        for backend in every_backend(threads) {
+            let before = NOW.load(Ordering::SeqCst);
+            PEAK.store(before, Ordering::SeqCst);
+            generate_parameters(&matrices, &waste, Nowhere(0), &backend, &mut go_on).unwrap();
+            let peak = PEAK.load(Ordering::SeqCst) - before;
+            let estimate = (parameters_bytes(domain, wires, threads) - SLACK) as usize;
+            assert!(
+                peak <= estimate + SMALL,
+                "2^{log2}, {threads} threads, {backend:?}: {peak} bytes, estimated {estimate}"
+            );
+            assert!(peak >= 96 * wires as usize, "three columns are counted");
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! * [`Ifma::detect`] gives a token on processors that have the instructions; everything asks for it.
 //! * [`quotient`]: the transforms of a proof.
+//! * [`Adder`]: sums of many groups of points.
 //! * [`msm()`]: multi-scalar multiplication in [`G1`] and [`G2`], on blst's points in place.
 //!
 //! Everything here is **not constant-time**: which instructions run, and which memory is read, depends on scalars. So
@@ -32,14 +33,18 @@ mod ntt;
 #[cfg(target_arch = "x86_64")]
 mod scalar;
 #[cfg(target_arch = "x86_64")]
+mod sums;
+#[cfg(target_arch = "x86_64")]
 mod word;
 
 #[cfg(target_arch = "x86_64")]
-pub use group::{G1, G2, Group};
+pub use group::{G1, G2, Group, NEGATIVE};
 #[cfg(target_arch = "x86_64")]
 pub use msm::{Terms, memory, msm};
 #[cfg(target_arch = "x86_64")]
 pub use ntt::{Basis, Domain, quotient};
+#[cfg(target_arch = "x86_64")]
+pub use sums::Adder;
 
 /// Proof that the processor has the instructions.
 #[derive(Clone, Copy, Debug)]

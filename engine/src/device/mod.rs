@@ -8,7 +8,7 @@ mod cpu;
 use std::fmt;
 use std::sync::Arc;
 
-use blst::{blst_p1, blst_p2};
+use blst::{blst_p1, blst_p1_affine, blst_p2, blst_p2_affine};
 use blstrs::Scalar;
 use proofkeep_groth16::backend::{Backend, CpuBackend};
 use proofkeep_groth16::bases::BaseSet;
@@ -17,6 +17,7 @@ use proofkeep_groth16::curve::{G1, G2};
 use proofkeep_groth16::domain::Domain;
 use proofkeep_groth16::field::ScalarBytes;
 use proofkeep_groth16::quotient::HBasis;
+use proofkeep_groth16::sums::Groups;
 
 pub use cpu::Cpu;
 
@@ -143,6 +144,14 @@ impl Backend for LeasedBackend<'_> {
         control: &dyn Control,
     ) -> Result<blst_p2, Stopped> {
         self.backend.msm_g2(bases, scalars, control)
+    }
+
+    fn sums_g1(&self, points: &[blst_p1_affine], groups: &Groups, out: &mut [blst_p1_affine]) {
+        self.backend.sums_g1(points, groups, out);
+    }
+
+    fn sums_g2(&self, points: &[blst_p2_affine], groups: &Groups, out: &mut [blst_p2_affine]) {
+        self.backend.sums_g2(points, groups, out);
     }
 }
 

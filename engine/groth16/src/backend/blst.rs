@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use blst::{blst_p1, blst_p2};
+use blst::{blst_p1, blst_p1_affine, blst_p2, blst_p2_affine};
 use rayon::ThreadPool;
 
 use super::Backend;
@@ -13,6 +13,7 @@ use crate::control::{Control, Stopped};
 use crate::curve::{G1, G2};
 use crate::field::ScalarBytes;
 use crate::msm::msm;
+use crate::sums::{Groups, sums};
 
 /// The processor, with blst's field and curve arithmetic. Cheap to clone; clones share their threads.
 #[derive(Clone)]
@@ -64,5 +65,13 @@ impl Backend for BlstBackend {
         control: &dyn Control,
     ) -> Result<blst_p2, Stopped> {
         msm(&self.pool, bases, scalars, control)
+    }
+
+    fn sums_g1(&self, points: &[blst_p1_affine], groups: &Groups, out: &mut [blst_p1_affine]) {
+        self.pool.install(|| sums::<G1>(points, groups, out));
+    }
+
+    fn sums_g2(&self, points: &[blst_p2_affine], groups: &Groups, out: &mut [blst_p2_affine]) {
+        self.pool.install(|| sums::<G2>(points, groups, out));
     }
 }

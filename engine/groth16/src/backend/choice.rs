@@ -3,7 +3,7 @@
 use std::env;
 use std::sync::Arc;
 
-use blst::{blst_p1, blst_p2};
+use blst::{blst_p1, blst_p1_affine, blst_p2, blst_p2_affine};
 use blstrs::Scalar;
 use rayon::ThreadPool;
 
@@ -14,6 +14,7 @@ use crate::curve::{G1, G2};
 use crate::domain::Domain;
 use crate::field::ScalarBytes;
 use crate::quotient::HBasis;
+use crate::sums::Groups;
 
 /// The environment variable that forces a backend: `blst` or `ifma`; `auto`, empty or unset chooses.
 pub const SETTING: &str = "PROOFKEEP_BACKEND";
@@ -163,6 +164,14 @@ impl Backend for CpuBackend {
         control: &dyn Control,
     ) -> Result<blst_p2, Stopped> {
         self.inner().msm_g2(bases, scalars, control)
+    }
+
+    fn sums_g1(&self, points: &[blst_p1_affine], groups: &Groups, out: &mut [blst_p1_affine]) {
+        self.inner().sums_g1(points, groups, out);
+    }
+
+    fn sums_g2(&self, points: &[blst_p2_affine], groups: &Groups, out: &mut [blst_p2_affine]) {
+        self.inner().sums_g2(points, groups, out);
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use blst::{blst_p1, blst_p2};
+use blst::{blst_p1, blst_p1_affine, blst_p2, blst_p2_affine};
 use blstrs::Scalar;
-use proofkeep_ifma::{Group, Ifma, Terms};
+use proofkeep_ifma::{Adder, Group, Ifma, Terms};
 use rayon::ThreadPool;
 
 use super::Backend;
@@ -18,9 +18,13 @@ use crate::domain::Domain;
 use crate::field::{ScalarBytes, as_words, as_words_mut, wipe};
 use crate::msm::msm;
 use crate::quotient::{HBasis, quotient};
+use crate::sums::{Groups, sums};
 
 /// Below so many terms blst's multiplication is as fast.
 const LEAST_TERMS: usize = 128;
+
+/// Fewer points than this are added up by blst.
+const LEAST_ENTRIES: usize = 512;
 
 /// The smallest domain whose transforms are done here.
 const LEAST_LOG2: u32 = 8;
@@ -61,6 +65,29 @@ impl IfmaBackend {
         let progress = |done: u64, total: u64| control.progress(done, total);
         proofkeep_ifma::msm::<G>(self.ifma, Some(&self.pool), bases.points(), &terms, &progress)
             .ok_or(Stopped)
+    }
+
+    fn sums<C: Curve, G: Group<Affine = C::Affine>>(
+        &self,
+        points: &[C::Affine],
+        groups: &Groups,
+        out: &mut [C::Affine],
+    ) {
+        if groups.entries().len() < LEAST_ENTRIES {
+            return self.pool.install(|| sums::<C>(points, groups, out));
+        }
+        let chunk = groups.chunk(self.threads());
+        let chunks = Mutex::new(out.chunks_mut(chunk).enumerate());
+        let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+        self.pool.broadcast(|_| {
+            let mut adder = None;
+            while let Some((index, out)) = next() {
+                let adder = adder.get_or_insert_with(|| Adder::<G>::new(self.ifma));
+                let first = index * chunk;
+                let offsets = &groups.offsets()[first..=first + out.len()];
+                adder.sums(points, groups.entries(), offsets, out);
+            }
+        });
     }
 }
 
@@ -157,5 +184,13 @@ impl Backend for IfmaBackend {
         control: &dyn Control,
     ) -> Result<blst_p2, Stopped> {
         self.msm::<G2, proofkeep_ifma::G2>(bases, scalars, control)
+    }
+
+    fn sums_g1(&self, points: &[blst_p1_affine], groups: &Groups, out: &mut [blst_p1_affine]) {
+        self.sums::<G1, proofkeep_ifma::G1>(points, groups, out);
+    }
+
+    fn sums_g2(&self, points: &[blst_p2_affine], groups: &Groups, out: &mut [blst_p2_affine]) {
+        self.sums::<G2, proofkeep_ifma::G2>(points, groups, out);
     }
 }

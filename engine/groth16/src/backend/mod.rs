@@ -5,7 +5,7 @@ mod choice;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 
-use ::blst::{blst_p1, blst_p2};
+use ::blst::{blst_p1, blst_p1_affine, blst_p2, blst_p2_affine};
 use blstrs::Scalar;
 
 use crate::bases::BaseSet;
@@ -14,6 +14,7 @@ use crate::curve::{G1, G2};
 use crate::domain::Domain;
 use crate::field::ScalarBytes;
 use crate::quotient::{HBasis, quotient};
+use crate::sums::Groups;
 
 pub use self::blst::BlstBackend;
 pub use choice::{BackendError, CpuBackend, SETTING};
@@ -70,4 +71,11 @@ pub trait Backend: Sync {
         scalars: &[ScalarBytes],
         control: &dyn Control,
     ) -> Result<blst_p2, Stopped>;
+
+    /// `out` takes the sum of each group of points, the identity for a group of none. Points are on the curve and none
+    /// is the identity; they may be outside the prime-order subgroup, equal or opposite. Not constant-time.
+    fn sums_g1(&self, points: &[blst_p1_affine], groups: &Groups, out: &mut [blst_p1_affine]);
+
+    /// The same in G2.
+    fn sums_g2(&self, points: &[blst_p2_affine], groups: &Groups, out: &mut [blst_p2_affine]);
 }

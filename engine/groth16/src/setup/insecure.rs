@@ -17,17 +17,15 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::evaluate::{SecretScalars, columns, invert, lagrange};
-use super::fixed_base::Table;
-use super::{SetupError, point_array};
+use super::fixed_base::{Table, batch};
+use super::{SetupError, multiple, point_array};
 use crate::backend::Backend;
 use crate::control::Stopped;
 use crate::curve::{Curve, G1, G2, points_as_bytes};
 use crate::field::{Root, limbs, wipe};
 use crate::matrices::{Csr, Matrices};
 use crate::quotient::on_threads;
-
-/// Points made between two calls of the progress callback.
-const BATCH: usize = 8192;
+use crate::sums::SumsOn;
 
 struct Secrets {
     alpha: Scalar,
@@ -115,7 +113,7 @@ struct Progress<'a> {
     stopped: bool,
 }
 
-fn write_points<C: Curve, W: Write + Seek>(
+fn write_points<C: SumsOn, W: Write + Seek>(
     writer: &mut ZkeyWriter<W>,
     section: PointSection,
     table: &Table<C>,
@@ -124,9 +122,8 @@ fn write_points<C: Curve, W: Write + Seek>(
     progress: &mut Progress<'_>,
 ) -> Result<(), SetupError> {
     let written = writer.points(section, |out| {
-        for scalars in scalars.chunks(BATCH) {
-            let mut points = Vec::new();
-            on_threads(backend, || points = table.multiples(scalars));
+        for scalars in scalars.chunks(batch(backend.threads())) {
+            let points = table.multiples(scalars, backend);
             out.write_all(points_as_bytes::<C>(&points))?;
             progress.done += points.len() as u64;
             if (progress.show)(progress.done, progress.total).is_break() && progress.done < progress.total {
@@ -154,19 +151,14 @@ pub fn insecure_setup<W: Write + Seek>(
 ) -> Result<W, SetupError> {
     let matrices = Matrices::from_r1cs(r1cs)?;
     let secrets = Secrets::from_seed(seed, matrices.log2());
-    let (mut scalars, mut tables) = (None, None);
-    on_threads(backend, || {
-        let exponents = exponents(&matrices, &secrets);
-        let (wires, domain) = (matrices.wires() as usize, exponents.h.len());
-        tables = Some((
-            Table::<G1>::new(&G1::generator(), 3 * wires + domain),
-            Table::<G2>::new(&G2::generator(), wires),
-        ));
-        scalars = Some(exponents);
-    });
-    let (Some(scalars), Some((g1, g2))) = (scalars, tables) else {
+    let mut scalars = None;
+    on_threads(backend, || scalars = Some(exponents(&matrices, &secrets)));
+    let Some(scalars) = scalars else {
         return Err(Stopped.into());
     };
+    let (wires, domain) = (matrices.wires() as usize, scalars.h.len());
+    let g1 = Table::<G1>::new(&G1::generator(), 3 * wires + domain, backend);
+    let g2 = Table::<G2>::new(&G2::generator(), wires, backend);
 
     let header = ZkeyHeader {
         wires: matrices.wires(),
@@ -174,7 +166,7 @@ pub fn insecure_setup<W: Write + Seek>(
         domain: 1 << matrices.log2(),
         log2: matrices.log2(),
     };
-    let mut writer = ZkeyWriter::new(out, header, &key_points(&g1, &g2, &secrets))?;
+    let mut writer = ZkeyWriter::new(out, header, &key_points(&secrets))?;
     let Exponents { ic, a, b, c, h } = &scalars;
     let total = (ic.len() + a.len() + 2 * b.len() + c.len() + h.len()) as u64;
     let mut progress = Progress {
@@ -202,15 +194,15 @@ pub fn insecure_setup<W: Write + Seek>(
     Ok(writer.finish(&[0; 64])?)
 }
 
-fn key_points(g1: &Table<G1>, g2: &Table<G2>, secrets: &Secrets) -> KeyPoints {
-    let in_g1 = |scalar| point_array::<G1, 96>(&g1.multiples(&[scalar])[0]);
-    let in_g2 = |scalar| point_array::<G2, 192>(&g2.multiples(&[scalar])[0]);
+fn key_points(secrets: &Secrets) -> KeyPoints {
+    let in_g1 = |scalar| point_array::<G1, 96>(&multiple::<G1>(&G1::generator(), scalar));
+    let in_g2 = |scalar| point_array::<G2, 192>(&multiple::<G2>(&G2::generator(), scalar));
     KeyPoints {
-        alpha1: in_g1(secrets.alpha),
-        beta1: in_g1(secrets.beta),
-        beta2: in_g2(secrets.beta),
-        gamma2: in_g2(Scalar::ONE),
-        delta1: in_g1(secrets.delta),
-        delta2: in_g2(secrets.delta),
+        alpha1: in_g1(&secrets.alpha),
+        beta1: in_g1(&secrets.beta),
+        beta2: in_g2(&secrets.beta),
+        gamma2: in_g2(&Scalar::ONE),
+        delta1: in_g1(&secrets.delta),
+        delta2: in_g2(&secrets.delta),
     }
 }

@@ -11,12 +11,15 @@ mod toxic_waste;
 
 use std::io;
 
+use blstrs::Scalar;
+
 use crate::control::Stopped;
 use crate::curve::{Curve, points_as_bytes};
+use crate::field::scalar_to_bytes;
 use crate::matrices::MatrixError;
 
 pub use ceremony::{CeremonyError, FirstKey, PtauPointFault, ceremony_setup};
-pub(crate) use fixed_base::table_bytes;
+pub(crate) use fixed_base::{batch as setup_batch, multiples_bytes, table_bytes};
 pub use insecure::insecure_setup;
 pub use parameters::{ParametersError, generate_parameters, parameter_points};
 pub use toxic_waste::{ToxicWaste, ToxicWasteError};
@@ -46,4 +49,9 @@ fn point_array<C: Curve, const N: usize>(point: &C::Affine) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(points_as_bytes::<C>(std::slice::from_ref(point)));
     out
+}
+
+/// `scalar·base`, in constant time.
+fn multiple<C: Curve>(base: &C::Affine, scalar: &Scalar) -> C::Affine {
+    C::to_affine(&C::mul(&C::to_point(base), &scalar_to_bytes(scalar)))
 }

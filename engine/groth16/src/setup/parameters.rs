@@ -9,20 +9,23 @@ use std::ops::ControlFlow;
 
 use blstrs::Scalar;
 use ff::Field;
+use rayon::prelude::*;
 
-use super::ToxicWaste;
 use super::evaluate::{SecretScalars, columns, invert, lagrange, outside_domain};
-use super::fixed_base::Table;
+use super::fixed_base::{Table, batch};
 use super::progress::Progress;
+use super::toxic_waste::ToxicScalars;
+use super::{ToxicWaste, multiple};
 use crate::backend::Backend;
 use crate::control::Stopped;
 use crate::curve::{Curve, G1, G2};
-use crate::field::{Root, scalar_to_bytes};
-use crate::matrices::Matrices;
+use crate::field::Root;
+use crate::matrices::{Csr, Matrices};
 use crate::quotient::on_threads;
+use crate::sums::SumsOn;
 
-/// Points made between two calls of the progress callback, for each thread.
-const BATCH: usize = 8192;
+/// Scalars that one task fills in.
+const TASK: usize = 512;
 
 /// Parameters that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -89,35 +92,26 @@ pub fn generate_parameters<W: Write>(
     if !outside_domain(&secrets.tau, matrices.log2()) {
         return Err(ParametersError::Tau);
     }
-    let mut at_tau = AtTau::default();
-    on_threads(backend, || at_tau = AtTau::new(matrices, secrets.tau));
     let private = matrices.public() as usize + 1;
-    let (gamma, delta) = (invert(secrets.gamma), invert(secrets.delta));
-    let combined = |wire: usize, inverse: &Scalar| {
-        let sum = secrets.beta * at_tau.a[wire] + secrets.alpha * at_tau.b[wire] + at_tau.c[wire];
-        sum * inverse
-    };
     let wires = matrices.wires() as usize;
-    if let Some(wire) = (private..wires).find(|wire| combined(*wire, &delta).is_zero_vartime()) {
-        return Err(ParametersError::Unconstrained { wire: wire as u32 });
-    }
-    let not_zero = |values: &[Scalar]| values.iter().filter(|value| !value.is_zero_vartime()).count();
-    let (in_a, in_b) = (not_zero(&at_tau.a), not_zero(&at_tau.b));
-    let h = (1usize << matrices.log2()) - 1;
-    let total = (wires + h + in_a + 2 * in_b) as u64;
-
-    let (mut g1, mut g2) = (None, None);
+    let (mut at_tau, mut unconstrained) = (AtTau::default(), None);
     on_threads(backend, || {
-        g1 = Some(Table::<G1>::new(&waste.g1, in_a + in_b + wires + h));
-        g2 = Some(Table::<G2>::new(&waste.g2, in_b));
+        at_tau = AtTau::new(matrices, secrets);
+        unconstrained = at_tau.combined[private..]
+            .par_iter()
+            .position_first(Field::is_zero_vartime);
     });
-    let (Some(g1), Some(g2)) = (g1, g2) else {
-        return Err(Stopped.into());
-    };
+    if let Some(wire) = unconstrained {
+        return Err(ParametersError::Unconstrained {
+            wire: (private + wire) as u32,
+        });
+    }
+    let (in_a, in_b) = (present(&at_tau.a), present(&at_tau.b));
+    let h = (1usize << matrices.log2()) - 1;
+    let total = (wires + h + in_a.len() + 2 * in_b.len()) as u64;
     let mut writer = ListWriter {
         out: &mut out,
         backend,
-        batch: BATCH * backend.threads(),
         progress: Progress::new(total, progress),
     };
     writer.point::<G1>(&waste.g1, &secrets.alpha)?;
@@ -126,95 +120,121 @@ pub fn generate_parameters<W: Write>(
     writer.point::<G2>(&waste.g2, &secrets.gamma)?;
     writer.point::<G1>(&waste.g1, &secrets.delta)?;
     writer.point::<G2>(&waste.g2, &secrets.delta)?;
-    writer.list(&g1, private, (0..private).map(|wire| combined(wire, &gamma)))?;
-    let last = secrets.tau.pow_vartime([1u64 << matrices.log2()]) - Scalar::ONE;
-    let powers = std::iter::successors(Some(last * delta), |power| Some(*power * secrets.tau));
-    writer.list(&g1, h, powers.take(h))?;
-    writer.list(
-        &g1,
-        wires - private,
-        (private..wires).map(|wire| combined(wire, &delta)),
-    )?;
-    let present = |values: &'_ SecretScalars| -> Vec<u32> {
-        (0u32..)
-            .zip(values.iter())
-            .filter(|(_, value)| !value.is_zero_vartime())
-            .map(|(wire, _)| wire)
-            .collect()
+
+    let table = Table::<G1>::new(&waste.g1, in_a.len() + in_b.len() + wires + h, backend);
+    let combined = |first: usize, out: &mut [Scalar]| {
+        out.copy_from_slice(&at_tau.combined[first..first + out.len()]);
     };
-    let present_in_a = present(&at_tau.a);
-    writer.list(
-        &g1,
-        in_a,
-        present_in_a.iter().map(|wire| at_tau.a[*wire as usize]),
-    )?;
-    drop(present_in_a);
-    let present_in_b = present(&at_tau.b);
-    let b = || present_in_b.iter().map(|wire| at_tau.b[*wire as usize]);
-    writer.list(&g1, in_b, b())?;
-    writer.list(&g2, in_b, b())?;
+    let at = |values: &'_ [Scalar], wires: &'_ [u32], first: usize, out: &mut [Scalar]| {
+        for (out, wire) in out.iter_mut().zip(&wires[first..]) {
+            *out = values[*wire as usize];
+        }
+    };
+    writer.list(&table, private, &combined)?;
+    let tau = secrets.tau;
+    let last = (tau.pow_vartime([1u64 << matrices.log2()]) - Scalar::ONE) * invert(secrets.delta);
+    writer.list(&table, h, &|first, out| {
+        let mut power = last * tau.pow_vartime([first as u64]);
+        for out in out {
+            *out = power;
+            power *= tau;
+        }
+    })?;
+    writer.list(&table, wires - private, &|first, out| {
+        combined(private + first, out)
+    })?;
+    writer.list(&table, in_a.len(), &|first, out| at(&at_tau.a, &in_a, first, out))?;
+    let b = |first: usize, out: &mut [Scalar]| at(&at_tau.b, &in_b, first, out);
+    writer.list(&table, in_b.len(), &b)?;
+    drop(table);
+    let table = Table::<G2>::new(&waste.g2, in_b.len(), backend);
+    writer.list(&table, in_b.len(), &b)?;
     out.flush()?;
     Ok(out)
 }
 
-/// The columns of the matrices at τ.
+/// The wires with a value.
+fn present(values: &[Scalar]) -> Vec<u32> {
+    (0u32..)
+        .zip(values)
+        .filter(|(_, value)| !value.is_zero_vartime())
+        .map(|(wire, _)| wire)
+        .collect()
+}
+
+/// The columns of the matrices at τ: `A`, `B`, and `β·A + α·B + C`, divided by γ for public wires and by δ for others.
 #[derive(Default)]
 struct AtTau {
     a: SecretScalars,
     b: SecretScalars,
-    c: SecretScalars,
+    combined: SecretScalars,
 }
 
 impl AtTau {
-    fn new(matrices: &Matrices, tau: Scalar) -> Self {
+    fn new(matrices: &Matrices, secrets: &ToxicScalars) -> Self {
         let wires = matrices.wires() as usize;
-        let at_tau = lagrange(Root::Bellperson, tau, matrices.log2(), 0, 1);
-        let (a, (b, c)) = rayon::join(
-            || columns(matrices.a(), &at_tau, wires),
-            || {
-                rayon::join(
-                    || columns(matrices.b(), &at_tau, wires),
-                    || match matrices.c() {
-                        Some(c) => columns(c, &at_tau, wires),
-                        None => SecretScalars::zeros(wires),
-                    },
-                )
-            },
+        let at_tau = lagrange(Root::Bellperson, secrets.tau, matrices.log2(), 0, 1);
+        let column = |matrix: Option<&Csr>| {
+            matrix.map_or_else(
+                || SecretScalars::zeros(wires),
+                |matrix| columns(matrix, &at_tau, wires),
+            )
+        };
+        let (a, (b, mut combined)) = rayon::join(
+            || column(Some(matrices.a())),
+            || rayon::join(|| column(Some(matrices.b())), || column(matrices.c())),
         );
-        AtTau { a, b, c }
+        let (gamma, delta) = (invert(secrets.gamma), invert(secrets.delta));
+        let public = matrices.public() as usize;
+        combined.par_iter_mut().enumerate().for_each(|(wire, value)| {
+            let sum = secrets.beta * a[wire] + secrets.alpha * b[wire] + *value;
+            *value = sum * if wire <= public { gamma } else { delta };
+        });
+        AtTau { a, b, combined }
     }
 }
 
 struct ListWriter<'a, W> {
     out: &'a mut W,
     backend: &'a dyn Backend,
-    batch: usize,
     progress: Progress<'a>,
 }
 
 impl<W: Write> ListWriter<'_, W> {
     fn point<C: Curve>(&mut self, base: &C::Affine, scalar: &Scalar) -> io::Result<()> {
-        let point = C::mul(&C::to_point(base), &scalar_to_bytes(scalar));
-        self.out.write_all(&C::serialize(&C::to_affine(&point)))
+        self.out.write_all(&C::serialize(&multiple::<C>(base, scalar)))
     }
 
-    /// The count in four bytes, then the multiples.
-    fn list<C: Curve>(
+    /// The count in four bytes, then the multiples; `scalars` fills in those from a number on.
+    fn list<C: SumsOn>(
         &mut self,
         table: &Table<C>,
         count: usize,
-        mut scalars: impl Iterator<Item = Scalar>,
+        scalars: &(dyn Fn(usize, &mut [Scalar]) + Sync),
     ) -> Result<(), ParametersError> {
         let in_file = u32::try_from(count).map_err(|_| ParametersError::TooLarge)?;
         self.out.write_all(&in_file.to_be_bytes())?;
-        let mut left = count;
-        while left > 0 {
-            let batch: SecretScalars = scalars.by_ref().take(left.min(self.batch)).collect();
-            let mut encoded = Vec::new();
-            on_threads(self.backend, || encoded = table.encoded_multiples(&batch));
-            self.out.write_all(&encoded)?;
-            left -= batch.len();
-            self.progress.add(batch.len() as u64)?;
+        let most = batch(self.backend.threads()).min(count);
+        let (mut values, mut encoded) = (SecretScalars::zeros(most), vec![0; most * C::AFFINE_BYTES]);
+        for first in (0..count).step_by(most.max(1)) {
+            let values = &mut values[..most.min(count - first)];
+            on_threads(self.backend, || {
+                values
+                    .par_chunks_mut(TASK)
+                    .enumerate()
+                    .for_each(|(task, values)| scalars(first + task * TASK, values));
+            });
+            let points = table.multiples(values, self.backend);
+            let encoded = &mut encoded[..points.len() * C::AFFINE_BYTES];
+            on_threads(self.backend, || {
+                encoded
+                    .par_chunks_mut(C::AFFINE_BYTES)
+                    .with_min_len(256)
+                    .zip(&points)
+                    .for_each(|(out, point)| C::serialize_into(point, out));
+            });
+            self.out.write_all(encoded)?;
+            self.progress.add(points.len() as u64)?;
         }
         Ok(())
     }

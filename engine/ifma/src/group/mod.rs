@@ -17,7 +17,7 @@ use crate::scalar::{canonical, product};
 pub(crate) use batch::Job;
 
 /// The sign of an entry; the rest is the index of a point.
-pub(crate) const NEGATIVE: u32 = 1 << 31;
+pub const NEGATIVE: u32 = 1 << 31;
 
 /// Where leaves are read: points as blst keeps them, or points that we stored.
 pub enum Source<'a, P, S> {
@@ -51,7 +51,7 @@ impl<P: AsRef<[u64]>, S: AsRef<[u64]>> Source<'_, P, S> {
 /// [`G1`] or [`G2`].
 pub trait Group: Copy + Send + Sync + 'static {
     /// A point as blst keeps it, `x, y`; the identity is all zero.
-    type Affine: Copy + Send + Sync;
+    type Affine: Copy + Default + Send + Sync;
     /// A point in Jacobian coordinates.
     type Point: Copy + Default + Send + Sync;
     #[doc(hidden)]

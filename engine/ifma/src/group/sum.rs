@@ -107,6 +107,11 @@ impl<G: Group> Summer<G> {
         }
     }
 
+    /// The memory in which entries are laid out in rows.
+    pub fn leaves(&mut self) -> &mut [u32] {
+        &mut self.leaves
+    }
+
     /// The sums of the groups `entries[offsets[g]..offsets[g + 1]]`.
     pub fn sums(
         &mut self,

@@ -8,6 +8,8 @@ mod scalars;
 mod windows;
 
 #[cfg(test)]
+pub(crate) mod slow;
+#[cfg(test)]
 mod tests;
 
 use std::ops::{ControlFlow, Range};

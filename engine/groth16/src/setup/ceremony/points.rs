@@ -3,18 +3,17 @@
 use proofkeep_formats::ptau::{Basis, Ptau};
 use proofkeep_formats::r1cs::R1csHeader;
 use proofkeep_formats::zkey::ZkeyHeader;
-use rayon::prelude::*;
 
 use super::super::progress::Progress;
 use super::error::{CeremonyError, PtauPointFault};
 use crate::backend::Backend;
-use crate::check::fault;
+use crate::check::{self, first_fault};
 use crate::curve::{Curve, G1, G2, read_point};
-use crate::quotient::on_threads;
+use crate::sums::SumsOn;
 use crate::verify::product_is_one;
 
 /// Points checked between two calls of the progress callback.
-const SLICE: usize = 4096;
+const SLICE: usize = check::SLICE as usize;
 
 /// The Lagrange bases of one domain.
 pub(super) struct Bases<'a> {
@@ -96,7 +95,7 @@ impl<'a> Bases<'a> {
 }
 
 /// Checks points of a section: from its bytes, the number of the first of them, and the distance between them.
-fn every<C: Curve>(
+fn every<C: SumsOn>(
     section: &'static str,
     (bytes, first, step): (&[u8], u64, usize),
     backend: &dyn Backend,
@@ -104,16 +103,15 @@ fn every<C: Curve>(
 ) -> Result<(), CeremonyError> {
     let stride = step * C::AFFINE_BYTES;
     for (slice, bytes) in bytes.chunks(SLICE * stride).enumerate() {
-        let mut found = None;
-        on_threads(backend, || {
-            found = bytes
-                .par_chunks(stride)
-                .with_min_len(32)
-                .enumerate()
-                .find_map_first(|(index, bytes)| {
-                    bad::<C>(&bytes[..C::AFFINE_BYTES]).map(|fault| (index, fault))
-                });
-        });
+        let points: Vec<C::Affine> = bytes
+            .chunks(stride)
+            .map(|bytes| read_point::<C>(&bytes[..C::AFFINE_BYTES]))
+            .collect();
+        let identity = points.iter().position(C::is_identity);
+        let before = &points[..identity.unwrap_or(points.len())];
+        let found = first_fault::<C>(before, backend)
+            .map(|(index, fault)| (index, PtauPointFault::Key(fault)))
+            .or(identity.map(|index| (index, PtauPointFault::Identity)));
         if let Some((index, fault)) = found {
             return Err(CeremonyError::Point {
                 section,
@@ -122,15 +120,8 @@ fn every<C: Curve>(
             });
         }
         if let Some(progress) = &mut progress {
-            progress.add(bytes.len().div_ceil(stride) as u64)?;
+            progress.add(points.len() as u64)?;
         }
     }
     Ok(())
-}
-
-fn bad<C: Curve>(bytes: &[u8]) -> Option<PtauPointFault> {
-    if bytes.iter().all(|byte| *byte == 0) {
-        return Some(PtauPointFault::Identity);
-    }
-    fault::<C>(bytes).map(PtauPointFault::Key)
 }
