@@ -132,7 +132,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    fn take_u64(&mut self, length: u64) -> Option<&'a [u8]> {
+    pub(crate) fn take_u64(&mut self, length: u64) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(usize::try_from(length).ok()?)?;
         self.rest = rest;
         Some(taken)

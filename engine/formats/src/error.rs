@@ -23,6 +23,8 @@ pub enum FileKind {
     VerificationKeyJson,
     /// circom's list of signal names, `.sym`.
     Sym,
+    /// bellperson's parameters, `.params`.
+    Params,
 }
 
 impl FileKind {
@@ -50,6 +52,7 @@ impl fmt::Display for FileKind {
             FileKind::PublicJson => "public.json",
             FileKind::VerificationKeyJson => "verification_key.json",
             FileKind::Sym => ".sym",
+            FileKind::Params => ".params",
         })
     }
 }

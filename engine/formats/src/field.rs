@@ -68,6 +68,11 @@ pub fn is_canonical_q(value: &[u8; 48]) -> bool {
     below(value, &Q_LE)
 }
 
+/// Whether big-endian `value` is below q.
+pub fn is_canonical_q_big_endian(value: &[u8; 48]) -> bool {
+    value.iter().lt(Q_LE.iter().rev())
+}
+
 fn below(value: &[u8], modulus: &[u8]) -> bool {
     value.iter().rev().lt(modulus.iter().rev())
 }
@@ -180,6 +185,11 @@ mod tests {
         below[0] -= 1;
         assert!(is_canonical_q(&below));
         assert!(!is_canonical_q(&Q_LE));
+        let big_endian = |mut value: [u8; 48]| {
+            value.reverse();
+            is_canonical_q_big_endian(&value)
+        };
+        assert!(big_endian(below) && !big_endian(Q_LE) && !big_endian([0xff; 48]));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Readers and writers of the files that circom and snarkjs exchange, over BLS12-381.
+//! Readers and writers of the files that circom, snarkjs and bellperson exchange, over BLS12-381.
 //!
 //! | module | file | source of the layout |
 //! | --- | --- | --- |
@@ -6,6 +6,7 @@
 //! | [`wtns`] | `witness.wtns` | snarkjs `wtns_utils.js`, version 2 |
 //! | [`zkey`] | `circuit.zkey` | snarkjs `zkey_utils.js`, version 1, protocol 1 (Groth16) |
 //! | [`ptau`] | `pot_final.ptau` | snarkjs `powersoftau_utils.js`, version 1 |
+//! | [`params`] | `circuit.params` | bellperson `Parameters::write`, as bellman |
 //! | [`json`] | `proof.json`, `public.json`, `verification_key.json` | what `snarkjs groth16` writes |
 //! | [`sym`] | `circuit.sym` | circom's symbol list |
 //!
@@ -24,6 +25,7 @@ mod count;
 mod error;
 pub mod field;
 pub mod json;
+pub mod params;
 pub mod ptau;
 pub mod r1cs;
 pub mod sym;

@@ -61,6 +61,12 @@ pub trait Curve: Send + Sync + Debug + 'static {
     /// # Panics
     /// If `out` has another length.
     fn serialize_into(point: &Self::Affine, out: &mut [u8]);
+    /// Big-endian coordinates of [`Curve::AFFINE_BYTES`] as ZCash's uncompressed encoding has them, all below the base
+    /// field's order and without flags, as a point. Whether it is one is not checked.
+    ///
+    /// # Panics
+    /// If `bytes` has another length.
+    fn from_coordinates(bytes: &[u8]) -> Self::Affine;
     /// Reads a compressed (flag set) or uncompressed encoding. The point is on the curve and the encoding canonical;
     /// the subgroup is not checked.
     fn decode(bytes: &[u8]) -> Option<Self::Affine>;
@@ -97,7 +103,7 @@ macro_rules! curve {
     ($name:ident, $affine:ident, $point:ident, $half:literal, $bucket_words:literal,
      $generator:ident, $is_inf:ident, $on_curve:ident, $in_group:ident, $to_affine:ident, $from_affine:ident,
      $batch:ident, $add:ident, $add_affine:ident, $double:ident, $cneg:ident, $coordinate_cneg:ident, $mult:ident, $compress:ident,
-     $serialize:ident, $uncompress:ident, $deserialize:ident, $sum:ident, $tile:ident) => {
+     $serialize:ident, $uncompress:ident, $deserialize:ident, $sum:ident, $tile:ident, $from_coordinates:expr) => {
         // SAFETY for every call into blst below: pointers come from references that live through the call, and the
         // lengths that blst derives from them are those of the slices; where that needs the caller's word, the trait
         // method is unsafe and says so.
@@ -184,6 +190,16 @@ macro_rules! curve {
                 assert_eq!(out.len(), Self::AFFINE_BYTES, "an uncompressed point");
                 unsafe { $serialize(out.as_mut_ptr(), point) };
             }
+            fn from_coordinates(bytes: &[u8]) -> $affine {
+                assert_eq!(bytes.len(), Self::AFFINE_BYTES, "an uncompressed point");
+                let mut coordinates = bytes.as_chunks::<48>().0.iter().map(|bytes| {
+                    let mut out = blst_fp::default();
+                    unsafe { blst_fp_from_bendian(&mut out, bytes.as_ptr()) };
+                    out
+                });
+                let mut next = || coordinates.next().unwrap_or_default();
+                $from_coordinates(&mut next)
+            }
             fn decode(bytes: &[u8]) -> Option<$affine> {
                 let compressed = bytes.first().is_some_and(|flags| flags & 0x80 != 0);
                 let mut out = $affine::default();
@@ -257,7 +273,8 @@ curve!(
     blst_p1_uncompress,
     blst_p1_deserialize,
     blst_p1s_add,
-    blst_p1s_tile_pippenger
+    blst_p1s_tile_pippenger,
+    |next: &mut dyn FnMut() -> blst_fp| blst_p1_affine { x: next(), y: next() }
 );
 curve!(
     G2,
@@ -283,8 +300,20 @@ curve!(
     blst_p2_uncompress,
     blst_p2_deserialize,
     blst_p2s_add,
-    blst_p2s_tile_pippenger
+    blst_p2s_tile_pippenger,
+    |next: &mut dyn FnMut() -> blst_fp| blst_p2_affine {
+        x: fp2(next),
+        y: fp2(next)
+    }
 );
+
+/// The imaginary part comes first in ZCash's encodings.
+fn fp2(next: &mut dyn FnMut() -> blst_fp) -> blst_fp2 {
+    let (imaginary, real) = (next(), next());
+    blst_fp2 {
+        fp: [real, imaginary],
+    }
+}
 
 /// Copies a point out of a `.zkey`: little-endian Montgomery limbs. `bytes` is [`Curve::AFFINE_BYTES`] long.
 pub(crate) fn read_point<C: Curve>(bytes: &[u8]) -> C::Affine {
@@ -325,6 +354,9 @@ mod tests {
         for point in &all {
             assert_eq!(C::decode(&C::compress(point)), Some(*point));
             assert_eq!(C::decode(&C::serialize(point)), Some(*point));
+            if !C::is_identity(point) {
+                assert_eq!(C::from_coordinates(&C::serialize(point)), *point);
+            }
             assert_eq!(
                 read_point::<C>(points_as_bytes::<C>(std::slice::from_ref(point))),
                 *point

@@ -303,6 +303,14 @@ impl VerifyingKey {
 
     /// Reads bellperson's and bellman's form (Filecoin's `.vk` files): `α₁ β₁ β₂ γ₂ δ₁ δ₂ count IC`, uncompressed.
     pub fn from_bellperson_bytes(bytes: &[u8]) -> Result<Self, VkError> {
+        Self::from_bellperson_bytes_with(bytes, UnfinishedSetup::Refuse)
+    }
+
+    /// [`VerifyingKey::from_bellperson_bytes`], with a word on unfinished setups.
+    ///
+    /// # Errors
+    /// Too few or too many bytes, a point that isn't one, or an unfinished setup.
+    pub fn from_bellperson_bytes_with(bytes: &[u8], unfinished: UnfinishedSetup) -> Result<Self, VkError> {
         let mut reader = Reader {
             bytes,
             offset: 0,
@@ -319,7 +327,7 @@ impl VerifyingKey {
             delta2,
             ic,
         }
-        .validated(UnfinishedSetup::Refuse)
+        .validated(unfinished)
     }
 
     /// How many public signals a proof has.

@@ -327,6 +327,7 @@ fn bad_points_are_found_and_named() {
                 PointFault::NonCanonical => bad[at + 40..at + 48].fill(0xff),
                 PointFault::OffCurve => bad[at] ^= 1,
                 PointFault::OutsideSubgroup => bad[at..at + size].copy_from_slice(&outside_subgroup(size)),
+                PointFault::Identity | PointFault::Encoding => unreachable!("keys of this form know neither"),
             }
             let zkey = Zkey::parse(&bad).unwrap();
             match check_points(&zkey, 0, &backend(2), &mut go_on) {

@@ -6,7 +6,7 @@ use bellperson::groth16::Parameters;
 use blst::{blst_p1_affine, blst_p2_affine};
 use blstrs::{Bls12, G1Affine, G2Affine};
 
-use super::{KeyError, ProvingKey};
+use super::{KeyError, ProvingKey, expect, in_matrix};
 use crate::bases::BaseSet;
 use crate::domain::Domain;
 use crate::field::Root;
@@ -20,27 +20,6 @@ fn g1(points: &[G1Affine]) -> Vec<blst_p1_affine> {
 
 fn g2(points: &[G2Affine]) -> Vec<blst_p2_affine> {
     points.iter().map(|point| *point.as_ref()).collect()
-}
-
-/// The wires of a matrix's columns that are not empty: bellperson leaves the points of the others out.
-fn wires(columns: &[bool]) -> Vec<u32> {
-    (0u32..)
-        .zip(columns)
-        .filter(|(_, used)| **used)
-        .map(|(wire, _)| wire)
-        .collect()
-}
-
-fn expect(what: &'static str, expected: usize, found: usize) -> Result<(), KeyError> {
-    if expected == found {
-        Ok(())
-    } else {
-        Err(KeyError::Points {
-            what,
-            expected,
-            found,
-        })
-    }
 }
 
 impl ProvingKey {
@@ -65,10 +44,7 @@ impl ProvingKey {
         expect("in IC", public + 1, vk.ic.len())?;
         expect("in H", domain.size() - 1, parameters.h.len())?;
         expect("in L", all - public - 1, parameters.l.len())?;
-        let (in_a, in_b) = (
-            wires(&matrices.a().columns(all)),
-            wires(&matrices.b().columns(all)),
-        );
+        let (in_a, in_b) = (in_matrix(matrices.a(), all), in_matrix(matrices.b(), all));
         expect("in A", in_a.len(), parameters.a.len())?;
         expect("in B (G1)", in_b.len(), parameters.b_g1.len())?;
         expect("in B (G2)", in_b.len(), parameters.b_g2.len())?;

@@ -1,6 +1,7 @@
 //! The proving key in the one form that the prover works on, whatever it was made from.
 
 mod bellperson;
+mod params;
 mod zkey;
 
 use std::fmt;
@@ -11,9 +12,10 @@ use blst::{blst_p1_affine, blst_p2_affine};
 use proofkeep_formats::count;
 
 use crate::bases::BaseSet;
+use crate::check::CheckError;
 use crate::curve::{G1, G2};
 use crate::domain::Domain;
-use crate::matrices::{Matrices, MatrixError};
+use crate::matrices::{Csr, Matrices, MatrixError};
 use crate::quotient::HBasis;
 use crate::vk::{VerifyingKey, VkError};
 
@@ -29,6 +31,9 @@ pub enum KeyError {
     /// The matrices can't be compiled.
     #[error(transparent)]
     Matrices(#[from] MatrixError),
+    /// A point can't be used.
+    #[error(transparent)]
+    Check(Box<CheckError>),
     /// A vector of the key has another length than the circuit asks for.
     #[error(
         "the key has {} {what}, the circuit asks for {expected}: it belongs to another circuit",
@@ -51,8 +56,39 @@ impl KeyError {
             KeyError::Format(error) => error.code(),
             KeyError::VerifyingKey(error) => error.code(),
             KeyError::Matrices(error) => error.code(),
+            KeyError::Check(error) => error.code(),
             KeyError::Points { .. } => "circuit-mismatch",
         }
+    }
+}
+
+impl From<CheckError> for KeyError {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::VerifyingKey(error) => KeyError::VerifyingKey(error),
+            other => KeyError::Check(Box::new(other)),
+        }
+    }
+}
+
+/// The wires of a matrix's columns that are not empty: bellperson leaves the points of the others out.
+fn in_matrix(matrix: &Csr, wires: usize) -> Vec<u32> {
+    (0u32..)
+        .zip(matrix.columns(wires))
+        .filter(|(_, used)| *used)
+        .map(|(wire, _)| wire)
+        .collect()
+}
+
+fn expect(what: &'static str, expected: usize, found: usize) -> Result<(), KeyError> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(KeyError::Points {
+            what,
+            expected,
+            found,
+        })
     }
 }
 
