@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::Target;
 
+/// Parameters of the circuit `(w₃³ + 2w₂)·1 = w₁`.
+pub(crate) const PARAMS: &[u8] = include_bytes!("../corpus/params/cube.params");
+
 const FIXTURES: &str = "../fixtures/circom";
 /// Larger files make slow fuzzing and find nothing that smaller ones don't.
 const MOST: usize = 128 << 10;

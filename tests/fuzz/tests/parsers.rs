@@ -68,6 +68,16 @@ fn ptau_keeps_its_promises() {
 }
 
 #[test]
+fn params_keeps_its_promises() {
+    fuzz("params");
+}
+
+#[test]
+fn params_key_keeps_its_promises() {
+    fuzz("params-key");
+}
+
+#[test]
 fn proof_json_keeps_its_promises() {
     fuzz("proof-json");
 }

@@ -1,13 +1,14 @@
 //! What the prover and the witness calculator read: the same files put to use, and formats of our own.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use proofkeep_formats::json::{ProofJson, VkJson};
-use proofkeep_formats::r1cs::R1cs;
+use proofkeep_formats::r1cs::{R1cs, R1csBuilder};
 use proofkeep_formats::zkey::Zkey;
+use proofkeep_groth16::key::{KeyError, ProvingKey};
 use proofkeep_groth16::matrices::Matrices;
 use proofkeep_groth16::proof::Proof;
-use proofkeep_groth16::vk::{Encoding, VerifyingKey};
+use proofkeep_groth16::vk::{Encoding, UnfinishedSetup, VerifyingKey};
 use proofkeep_witness::{Calculator, Limits};
 use sha2::{Digest, Sha256};
 
@@ -22,7 +23,7 @@ const LIMITS: Limits = Limits {
 /// wasmi's own engine and the translated code, besides the circuit's memory.
 const WASM_SLACK: usize = 20 << 20;
 
-pub(super) static ALL: [Target; 7] = [
+pub(super) static ALL: [Target; 8] = [
     Target {
         bytes_per_byte: 12,
         slack: 64 << 10,
@@ -45,6 +46,17 @@ pub(super) static ALL: [Target; 7] = [
             };
             outcome(VerifyingKey::from_zkey(&key), |error| error.code())?;
             outcome(Matrices::from_zkey(&key), |_| "matrices")
+        })
+    },
+    Target {
+        made: || vec![seeds::PARAMS.to_vec()],
+        cost: 16,
+        bytes_per_byte: 4,
+        slack: 64 << 10,
+        check: |bytes| assert!(bytes.len() == seeds::PARAMS.len(), "counts are the circuit's"),
+        ..Target::new("params-key", "", Shape::Fixed, |bytes| {
+            let key = ProvingKey::from_params(bytes, CUBE.clone(), UnfinishedSetup::Refuse);
+            outcome(key, KeyError::code)
         })
     },
     Target {
@@ -124,6 +136,22 @@ pub(super) static ALL: [Target; 7] = [
         })
     },
 ];
+
+/// The circuit that [`seeds::PARAMS`] were made for.
+static CUBE: LazyLock<Arc<Matrices>> = LazyLock::new(|| {
+    let number = |value: u8| {
+        let mut bytes = [0; 32];
+        bytes[0] = value;
+        bytes
+    };
+    let (one, two) = (number(1), number(2));
+    let mut builder = R1csBuilder::new(6, 1, 1, 3);
+    builder.constraint(&[(3, one)], &[(3, one)], &[(4, one)]);
+    builder.constraint(&[(4, one)], &[(3, one)], &[(5, one)]);
+    builder.constraint(&[(5, one), (2, two)], &[(0, one)], &[(1, one)]);
+    let r1cs = builder.build();
+    Arc::new(accepted(Matrices::from_r1cs(&accepted(R1cs::parse(&r1cs)))))
+});
 
 static ARRAYS: LazyLock<Calculator> = LazyLock::new(|| {
     let circuit = accepted(Calculator::new(&seeds::fixture("arrays", "circuit.wasm"), LIMITS));

@@ -2,6 +2,7 @@
 
 use proofkeep_formats::FormatError;
 use proofkeep_formats::json::{ProofJson, VkJson, public_from_json, public_to_json};
+use proofkeep_formats::params::Params;
 use proofkeep_formats::ptau::{Basis, Ptau};
 use proofkeep_formats::r1cs::{self, R1cs};
 use proofkeep_formats::sym::Sym;
@@ -9,10 +10,11 @@ use proofkeep_formats::wtns::{self, Witness};
 use proofkeep_formats::zkey::{self, Zkey};
 
 use super::{Outcome, Shape, Target, accepted};
+use crate::seeds;
 
 /// A binary file is read in place and nothing may grow with it but the names of a ceremony. Text is read into strings
 /// and lists of three of them, which for the shortest strings is many bytes for each byte.
-pub(super) static ALL: [Target; 8] = [
+pub(super) static ALL: [Target; 9] = [
     Target {
         check: check_r1cs,
         ..Target::new("r1cs", "circuit.r1cs", Shape::Container, |bytes| {
@@ -40,6 +42,11 @@ pub(super) static ALL: [Target; 8] = [
         ..Target::new("ptau", "pot.ptau", Shape::Container, |bytes| {
             outcome(Ptau::parse(bytes))
         })
+    },
+    Target {
+        made: || vec![seeds::PARAMS.to_vec()],
+        check: check_params,
+        ..Target::new("params", "", Shape::Fixed, |bytes| outcome(Params::parse(bytes)))
     },
     Target {
         bytes_per_byte: 4,
@@ -123,6 +130,15 @@ fn check_ptau(bytes: &[u8]) {
         }
         assert_eq!(powers.lagrange(basis, largest + 1), None);
     }
+}
+
+fn check_params(bytes: &[u8]) {
+    let params = accepted(Params::parse(bytes));
+    let points = [params.h, params.l, params.a, params.b1, params.b2];
+    let lists: usize = points.iter().map(|list| 4 + list.len()).sum();
+    assert_eq!(params.vk.len() + lists, bytes.len());
+    assert_eq!(params.b2.len(), 2 * params.b1.len());
+    assert!(params.public() < params.wires() && params.domain().is_power_of_two());
 }
 
 fn check_proof(bytes: &[u8]) {
