@@ -1,10 +1,11 @@
 //! What a setup and the check of a key's points cost, against what they would cost otherwise, in one run.
 //!
-//! `cargo run --release -p proofkeep-groth16 --example setup -- [log2 of the domain, 14] [threads, 1] [rounds, 3]`
+//! `cargo run --release -p proofkeep-groth16 --example setup -- [log2 of the domain, 14] [threads, 1] [rounds, 3] \
+//! [log2 of the points, 17]`
 //!
 //! * Parameters of a dense circuit by bellperson's generator and by this one from the same randomness, one after the
 //!   other in each round; the bytes must be the same.
-//! * The check of 2^log2 points in each group, point by point and all at once, on each backend.
+//! * The check of so many points in each group, point by point and all at once, on each backend.
 //!
 //! bellperson takes its threads from `RAYON_NUM_THREADS` and `EC_GPU_NUM_THREADS`, which must say the same number.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
@@ -150,14 +151,15 @@ fn main() {
     let log2 = arguments.next().unwrap_or(14) as u32;
     let threads = arguments.next().unwrap_or(1);
     let rounds = arguments.next().unwrap_or(3).max(1);
+    let points = arguments.next().unwrap_or(17) as u32;
     for (name, value) in [("RAYON_NUM_THREADS", threads), ("EC_GPU_NUM_THREADS", threads)] {
         assert!(
             std::env::var(name).is_ok_and(|set| set == value.to_string()),
             "set {name}={value}, so that bellperson has as many threads"
         );
     }
-    println!("check of 2^{log2} points, medians of {rounds}");
-    checks::<G1>("G1", log2, threads, rounds);
-    checks::<G2>("G2", log2, threads, rounds);
+    println!("check of 2^{points} points, medians of {rounds}");
+    checks::<G1>("G1", points, threads, rounds);
+    checks::<G2>("G2", points, threads, rounds);
     parameters(log2, threads, rounds);
 }

@@ -112,10 +112,13 @@ impl Groups {
     }
 }
 
-/// A group whose sums a backend makes.
+/// A group in which a backend computes with many points at once.
 pub trait SumsOn: Curve {
     /// See [`Backend::sums_g1`].
     fn sums(backend: &dyn Backend, points: &[Self::Affine], groups: &Groups) -> Vec<Self::Affine>;
+
+    /// See [`Backend::first_off_curve_g1`].
+    fn first_off_curve(backend: &dyn Backend, points: &[Self::Affine]) -> Option<usize>;
 }
 
 impl SumsOn for G1 {
@@ -124,6 +127,10 @@ impl SumsOn for G1 {
         backend.sums_g1(points, groups, &mut out);
         out
     }
+
+    fn first_off_curve(backend: &dyn Backend, points: &[blst_p1_affine]) -> Option<usize> {
+        backend.first_off_curve_g1(points)
+    }
 }
 
 impl SumsOn for G2 {
@@ -131,6 +138,10 @@ impl SumsOn for G2 {
         let mut out = vec![blst_p2_affine::default(); groups.len()];
         backend.sums_g2(points, groups, &mut out);
         out
+    }
+
+    fn first_off_curve(backend: &dyn Backend, points: &[blst_p2_affine]) -> Option<usize> {
+        backend.first_off_curve_g2(points)
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! * [`Ifma::detect`] gives a token on processors that have the instructions; everything asks for it.
 //! * [`quotient`]: the transforms of a proof.
-//! * [`Adder`]: sums of many groups of points.
+//! * [`Adder`]: sums of many groups of points; [`first_off_curve`]: the curve's equation.
 //! * [`msm()`]: multi-scalar multiplication in [`G1`] and [`G2`], on blst's points in place.
 //!
 //! Everything here is **not constant-time**: which instructions run, and which memory is read, depends on scalars. So
@@ -44,7 +44,7 @@ pub use msm::{Terms, memory, msm};
 #[cfg(target_arch = "x86_64")]
 pub use ntt::{Basis, Domain, quotient};
 #[cfg(target_arch = "x86_64")]
-pub use sums::Adder;
+pub use sums::{Adder, first_off_curve};
 
 /// Proof that the processor has the instructions.
 #[derive(Clone, Copy, Debug)]

@@ -52,6 +52,25 @@ impl<G: Group> Drop for Adder<G> {
     }
 }
 
+/// The first point that is neither on the curve nor the identity. Coordinates are below the field's order.
+pub fn first_off_curve<G: Group>(ifma: Ifma, points: &[G::Affine]) -> Option<usize> {
+    let points = G::packed(points);
+    for (block, eight) in points.chunks(8).enumerate() {
+        // A lane that is left over looks at the last point again.
+        let in_lanes = std::array::from_fn(|lane| eight[lane.min(eight.len() - 1)].as_ref());
+        let satisfied = G::Inner::satisfied(ifma, &in_lanes);
+        if satisfied == 0xff {
+            continue;
+        }
+        let bad = (0..eight.len())
+            .find(|lane| satisfied >> lane & 1 == 0 && in_lanes[*lane].iter().any(|word| *word != 0));
+        if let Some(lane) = bad {
+            return Some(8 * block + lane);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -104,6 +123,44 @@ mod tests {
                 assert_eq!(*sum, G::affine(&expected));
             }
         }
+    }
+
+    fn finds<G: Slow>(test: &str) {
+        if not_here(test) {
+            return;
+        }
+        let mut rng = rng();
+        let ifma = Ifma::detect().unwrap();
+        let good: Vec<G::Affine> = (0..99u8)
+            .map(|scalar| {
+                let mut bytes = [0; 32];
+                bytes[..2].copy_from_slice(&[scalar, if scalar > 9 { rng.r#gen() } else { 0 }]);
+                // Zero times the generator: the identity is let through.
+                G::multiple(&bytes)
+            })
+            .collect();
+        for count in [0, 1, 7, 8, 9, 99] {
+            assert_eq!(first_off_curve::<G>(ifma, &good[..count]), None);
+        }
+        for round in 0..200 {
+            let mut points = good.clone();
+            let first = rng.gen_range(0..points.len() - 1);
+            for index in [first, rng.gen_range(first + 1..points.len())] {
+                points[index] = match round % 4 {
+                    // One coordinate of another point; for the identity that leaves it off the curve too.
+                    0 => G::mixed(&points[index], &good[(index + 7) % 90 + 9]),
+                    1 => G::mixed(&points[(index + 5) % 90 + 9], &points[index]),
+                    _ => G::spoilt(&points[index], rng.r#gen()),
+                };
+            }
+            assert_eq!(first_off_curve::<G>(ifma, &points), Some(first), "round {round}");
+        }
+    }
+
+    #[test]
+    fn points_off_the_curve_are_found_in_every_lane() {
+        finds::<G1>("points off the curve in G1");
+        finds::<G2>("points off the curve in G2");
     }
 
     #[test]

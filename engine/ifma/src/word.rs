@@ -53,6 +53,9 @@ pub(crate) fn low(x: Word) -> Word { _mm512_and_si512(x, _mm512_set1_epi64(crate
 pub(crate) fn splat(x: u64) -> Word { _mm512_set1_epi64(x as i64) }
 #[inline]
 pub(crate) fn zero() -> Word { _mm512_setzero_si512() }
+/// The lanes that have this value.
+#[inline]
+pub(crate) fn equal(x: Word, value: u64) -> u8 { _mm512_cmpeq_epi64_mask(x, splat(value)) }
 }
 
 /// The lanes of a word.

@@ -173,6 +173,14 @@ impl Backend for CpuBackend {
     fn sums_g2(&self, points: &[blst_p2_affine], groups: &Groups, out: &mut [blst_p2_affine]) {
         self.inner().sums_g2(points, groups, out);
     }
+
+    fn first_off_curve_g1(&self, points: &[blst_p1_affine]) -> Option<usize> {
+        self.inner().first_off_curve_g1(points)
+    }
+
+    fn first_off_curve_g2(&self, points: &[blst_p2_affine]) -> Option<usize> {
+        self.inner().first_off_curve_g2(points)
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use blst::{blst_p1, blst_p1_affine, blst_p2, blst_p2_affine};
 use blstrs::Scalar;
 use proofkeep_ifma::{Adder, Group, Ifma, Terms};
 use rayon::ThreadPool;
+use rayon::prelude::*;
 
 use super::Backend;
 use super::choice::{BackendError, pool};
@@ -25,6 +26,9 @@ const LEAST_TERMS: usize = 128;
 
 /// Fewer points than this are added up by blst.
 const LEAST_ENTRIES: usize = 512;
+
+/// Points whose equation a task looks at.
+const CURVE_CHUNK: usize = 1024;
 
 /// The smallest domain whose transforms are done here.
 const LEAST_LOG2: u32 = 8;
@@ -65,6 +69,18 @@ impl IfmaBackend {
         let progress = |done: u64, total: u64| control.progress(done, total);
         proofkeep_ifma::msm::<G>(self.ifma, Some(&self.pool), bases.points(), &terms, &progress)
             .ok_or(Stopped)
+    }
+
+    fn first_off_curve<G: Group>(&self, points: &[G::Affine]) -> Option<usize> {
+        self.pool.install(|| {
+            points
+                .par_chunks(CURVE_CHUNK)
+                .enumerate()
+                .find_map_first(|(chunk, points)| {
+                    let index = proofkeep_ifma::first_off_curve::<G>(self.ifma, points)?;
+                    Some(chunk * CURVE_CHUNK + index)
+                })
+        })
     }
 
     fn sums<C: Curve, G: Group<Affine = C::Affine>>(
@@ -192,5 +208,13 @@ impl Backend for IfmaBackend {
 
     fn sums_g2(&self, points: &[blst_p2_affine], groups: &Groups, out: &mut [blst_p2_affine]) {
         self.sums::<G2, proofkeep_ifma::G2>(points, groups, out);
+    }
+
+    fn first_off_curve_g1(&self, points: &[blst_p1_affine]) -> Option<usize> {
+        self.first_off_curve::<proofkeep_ifma::G1>(points)
+    }
+
+    fn first_off_curve_g2(&self, points: &[blst_p2_affine]) -> Option<usize> {
+        self.first_off_curve::<proofkeep_ifma::G2>(points)
     }
 }

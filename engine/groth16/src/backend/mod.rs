@@ -7,13 +7,14 @@ mod ifma;
 
 use ::blst::{blst_p1, blst_p1_affine, blst_p2, blst_p2_affine};
 use blstrs::Scalar;
+use rayon::prelude::*;
 
 use crate::bases::BaseSet;
 use crate::control::{Control, Stopped};
-use crate::curve::{G1, G2};
+use crate::curve::{Curve, G1, G2};
 use crate::domain::Domain;
 use crate::field::ScalarBytes;
-use crate::quotient::{HBasis, quotient};
+use crate::quotient::{HBasis, on_threads, quotient};
 use crate::sums::Groups;
 
 pub use self::blst::BlstBackend;
@@ -78,4 +79,26 @@ pub trait Backend: Sync {
 
     /// The same in G2.
     fn sums_g2(&self, points: &[blst_p2_affine], groups: &Groups, out: &mut [blst_p2_affine]);
+
+    /// The first point that is neither on the curve nor the identity; coordinates are below the base field's order.
+    fn first_off_curve_g1(&self, points: &[blst_p1_affine]) -> Option<usize> {
+        first_off_curve::<G1, _>(self, points)
+    }
+
+    /// The same in G2.
+    fn first_off_curve_g2(&self, points: &[blst_p2_affine]) -> Option<usize> {
+        first_off_curve::<G2, _>(self, points)
+    }
+}
+
+/// The same with blst's arithmetic.
+fn first_off_curve<C: Curve, B: Backend + ?Sized>(backend: &B, points: &[C::Affine]) -> Option<usize> {
+    let mut first = None;
+    on_threads(backend, || {
+        first = points
+            .par_iter()
+            .with_min_len(64)
+            .position_first(|point| !C::on_curve(point));
+    });
+    first
 }

@@ -64,18 +64,22 @@ impl std::fmt::Display for PointFault {
 /// The first of the points that is not canonical, not on the curve or not in the subgroup, the identity passing; a point
 /// outside the subgroup is missed with a chance below 2^-128. Takes a few bytes for each point beside them.
 pub fn first_fault<C: SumsOn>(points: &[C::Affine], backend: &dyn Backend) -> Option<(usize, PointFault)> {
-    let mut off_curve = None;
+    let mut off = None;
     on_threads(backend, || {
-        off_curve = points
+        off = points
             .par_iter()
-            .with_min_len(64)
-            .enumerate()
-            .find_map_first(|(index, point)| Some((index, equation_fault::<C>(point)?)));
+            .with_min_len(256)
+            .position_first(|point| !is_canonical::<C>(point));
     });
-    // Sums are of points on the curve only.
-    let points = &points[..off_curve.map_or(points.len(), |(index, _)| index)];
+    let mut off = off.map(|index| (index, PointFault::NonCanonical));
+    // The equation is for canonical coordinates, and sums are of points on the curve only.
+    let canonical = &points[..off.map_or(points.len(), |(index, _)| index)];
+    if let Some(index) = C::first_off_curve(backend, canonical) {
+        off = Some((index, PointFault::OffCurve));
+    }
+    let points = &points[..off.map_or(points.len(), |(index, _)| index)];
     if all_in_subgroup::<C>(points, backend, &mut fresh_random()) {
-        return off_curve;
+        return off;
     }
     let mut outside = None;
     on_threads(backend, || {
@@ -84,21 +88,13 @@ pub fn first_fault<C: SumsOn>(points: &[C::Affine], backend: &dyn Backend) -> Op
             .with_min_len(8)
             .position_first(|point| !C::in_subgroup(point));
     });
-    outside
-        .map(|index| (index, PointFault::OutsideSubgroup))
-        .or(off_curve)
+    outside.map(|index| (index, PointFault::OutsideSubgroup)).or(off)
 }
 
-/// What is wrong with the coordinates of a point, if anything.
-fn equation_fault<C: Curve>(point: &C::Affine) -> Option<PointFault> {
+/// Whether the coordinates are below the base field's order.
+fn is_canonical<C: Curve>(point: &C::Affine) -> bool {
     let bytes = points_as_bytes::<C>(std::slice::from_ref(point));
-    if !bytes.as_chunks::<48>().0.iter().all(is_canonical_q) {
-        Some(PointFault::NonCanonical)
-    } else if !C::on_curve(point) {
-        Some(PointFault::OffCurve)
-    } else {
-        None
-    }
+    bytes.as_chunks::<48>().0.iter().all(is_canonical_q)
 }
 
 fn fresh_random() -> ChaCha20Rng {

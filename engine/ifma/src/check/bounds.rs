@@ -201,3 +201,35 @@ fn butterflies_stay_within_their_bounds() {
         assert!(R_TOP + R_TOP * top(sum) / (1 << 52) + 4 < 2 * R_TOP);
     }
 }
+
+/// The curve's equation as `group::batch` looks at it: nothing overflows, nothing becomes negative, and what is held against
+/// `0` and `p` is below `2p`.
+#[test]
+fn the_equation_of_the_curve_stays_within_its_bounds() {
+    let x = below::<8>(P_TOP);
+    // As it comes from memory: of limbs below 2^54, not normalized.
+    let mut loose = [Word::new(0, 1 << 54); 8];
+    loose[7] = Word::new(0, P_TOP + 16);
+    let y = fp::difference(&loose, &nothing(), &[0; 8]);
+    top(&y);
+    let constant = below::<8>(P_TOP);
+    let held = |y_square: &[Word; 8], cube: &[Word; 8]| {
+        let difference = fp::less_both(y_square, cube, &constant, &base::FOUR_TIMES);
+        // What `shrink` leaves: `check::fields` has the bound.
+        assert!(P_TOP + P_TOP * top(&difference) / (1 << 52) + 4 < 2 * P_TOP);
+    };
+    let (mut square, mut cube, mut y_square) = (nothing(), nothing(), nothing());
+    fp::square(&mut square, &x);
+    fp::mul(&mut cube, &square, &x);
+    fp::square(&mut y_square, &y);
+    held(&y_square, &cube);
+    let (mut square, mut cube, mut y_square) = ([nothing(); 2], [nothing(); 2], [nothing(); 2]);
+    fp::square_complex(&mut square, &[x, x]);
+    fp::square_complex(&mut y_square, &[y, y]);
+    fp::mul_complex(&mut cube, &square, &[x, x]);
+    // The imaginary part is no negative number, which intervals can't know.
+    cube[1][7].least = 0;
+    for part in 0..2 {
+        held(&y_square[part], &cube[part]);
+    }
+}

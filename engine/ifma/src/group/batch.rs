@@ -5,8 +5,8 @@
 //! Where two points have the same `x` that fails, and shows: the product is zero. Only then the pairs are looked at one
 //! by one, and doublings and opposites are put right.
 
-use crate::fp::ONE;
 use crate::fp::vector::{self, Element};
+use crate::fp::{FOUR_TIMES, ONE};
 use crate::lanes::{lane, rotate_by_four, rotate_by_one, rotate_by_two};
 use crate::scalar;
 use crate::word::*;
@@ -241,6 +241,18 @@ macro_rules! batch {
                 }
             }
 
+            /// The lanes whose coordinates satisfy the curve's equation, `y² = x³ + b`: on the curve that packed
+            /// coordinates are read as points of, `b` has the factor `u⁶ = 2^-96`.
+            fn satisfied_vectors(points: &[&[u64]; 8]) -> u8 {
+                let x = field::packed_as_it_is(points, 0);
+                let y = field::difference(&field::packed_shifted(points, 1), &ZEROS, &[0; 8]);
+                let (mut square, mut cube, mut y_square) = (ZEROS, ZEROS, ZEROS);
+                field::square(&mut square, &x);
+                field::mul(&mut cube, &square, &x);
+                field::square(&mut y_square, &y);
+                field::zeros(&field::shrink(&field::less_both(&y_square, &cube, &field::b(), &FOUR_TIMES)))
+            }
+
             /// A row's points, reduced; a leaf's with their signs.
             fn finished_vectors(source: &Source<'_>, leaves: &[u32], rows: &[Row], row: u32, level: usize) -> Row {
                 let row = operand(source, leaves, rows, row);
@@ -249,6 +261,12 @@ macro_rules! batch {
                     y: field::shrink(&field::difference(&row.y, &ZEROS, &Y[level])),
                 }
             }
+            }
+
+            /// The lanes whose points lie on the curve; coordinates are below `p`.
+            pub(crate) fn satisfied(_: crate::Ifma, points: &[&[u64]; 8]) -> u8 {
+                // SAFETY: an `Ifma` is only made on a processor that has the instructions.
+                unsafe { satisfied_vectors(points) }
             }
 
             /// Does all the jobs, at most [`Slot`]s − 1 at once. The entries `upcoming` will be needed soon.

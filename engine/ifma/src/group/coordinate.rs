@@ -2,11 +2,12 @@
 
 /// `Fp`: coordinates in G1.
 pub(crate) mod one {
-    use crate::fp::ONE;
     use crate::fp::vector::{self, Element};
+    use crate::fp::{ONE, PRIME};
     use crate::lanes;
+    use crate::modulus::power_of_two;
     use crate::scalar::canonical;
-    use crate::word::{ZERO, vectorized};
+    use crate::word::{ZERO, equal, vectorized};
 
     pub(crate) type Coordinate = Element;
     /// Base-field elements in a coordinate.
@@ -68,6 +69,22 @@ pub(crate) mod one {
     #[inline]
     pub(crate) fn shrink(a: &Coordinate) -> Coordinate {
         vector::shrink(a)
+    }
+    /// The curve's `b = 4`, as [`crate::lanes`] reads points: `4·2^-96·R`.
+    #[inline]
+    pub(crate) fn b() -> Coordinate {
+        const B: [u64; 8] = power_of_two(&PRIME, 2 - 96 + 416);
+        vector::broadcast(&B)
+    }
+    /// The lanes of a shrunk value that are zero: `0` or `p`.
+    #[inline]
+    pub(crate) fn zeros(value: &Coordinate) -> u8 {
+        let (mut zero, mut prime) = (0xff, 0xff);
+        for (limb, p) in value.iter().zip(&PRIME) {
+            zero &= equal(*limb, 0);
+            prime &= equal(*limb, *p);
+        }
+        zero | prime
     }
     #[inline]
     pub(crate) fn one() -> Coordinate {
@@ -183,6 +200,16 @@ pub(crate) mod two {
     #[inline]
     pub(crate) fn shrink(a: &Coordinate) -> Coordinate {
         [vector::shrink(&a[0]), vector::shrink(&a[1])]
+    }
+    /// The curve's `b = 4·(1 + u)`, likewise.
+    #[inline]
+    pub(crate) fn b() -> Coordinate {
+        [one::b(), one::b()]
+    }
+    /// The lanes of a shrunk value that are zero.
+    #[inline]
+    pub(crate) fn zeros(value: &Coordinate) -> u8 {
+        one::zeros(&value[0]) & one::zeros(&value[1])
     }
     #[inline]
     pub(crate) fn one() -> Coordinate {

@@ -100,6 +100,8 @@ pub trait Sums<G: Group> {
         row: (u32, usize),
         to: &mut dyn FnMut(usize, G::Stored),
     );
+    /// The lanes whose points lie on the curve.
+    fn satisfied(ifma: Ifma, points: &[&[u64]; 8]) -> u8;
     /// A stored point as blst keeps it.
     fn unpack(stored: &G::Stored) -> G::Affine;
 }
@@ -186,6 +188,9 @@ macro_rules! group {
                 to: &mut dyn FnMut(usize, batch::$module::Stored),
             ) {
                 batch::$module::store(ifma, source, leaves, rows, row, to);
+            }
+            fn satisfied(ifma: Ifma, points: &[&[u64]; 8]) -> u8 {
+                batch::$module::satisfied(ifma, points)
             }
             fn unpack(stored: &batch::$module::Stored) -> $affine {
                 $unpack(&stored.0)

@@ -12,11 +12,15 @@ pub(crate) trait Slow: Group<Affine: Debug + PartialEq + Default> {
     fn neg(point: &Self::Affine) -> Self::Affine;
     fn affine(point: &Self::Point) -> Self::Affine;
     fn times(point: &Self::Affine, scalar: &[u8; 32]) -> Self::Point;
+    /// `x` of the one and `y` of the other.
+    fn mixed(x: &Self::Affine, y: &Self::Affine) -> Self::Affine;
+    /// The point with one bit flipped in the lower word of `y`.
+    fn spoilt(point: &Self::Affine, bit: u8) -> Self::Affine;
 }
 
 macro_rules! slow {
     ($name:ident, $affine:ident, $point:ident, $generator:ident, $mult:ident, $to_affine:ident, $from_affine:ident,
-     $cneg:ident) => {
+     $cneg:ident, $low:expr) => {
         // SAFETY for every call into blst: the pointers are to values that live through the call.
         impl Slow for $name {
             fn multiple(scalar: &[u8; 32]) -> $affine {
@@ -45,6 +49,15 @@ macro_rules! slow {
                 }
                 out
             }
+            fn mixed(x: &$affine, y: &$affine) -> $affine {
+                $affine { x: x.x, y: y.y }
+            }
+            fn spoilt(point: &$affine, bit: u8) -> $affine {
+                let mut out = *point;
+                let low: fn(&mut $affine) -> &mut u64 = $low;
+                *low(&mut out) ^= 1 << (bit % 64);
+                out
+            }
         }
     };
 }
@@ -57,7 +70,8 @@ slow!(
     blst_p1_mult,
     blst_p1_to_affine,
     blst_p1_from_affine,
-    blst_p1_cneg
+    blst_p1_cneg,
+    |point| &mut point.y.l[0]
 );
 slow!(
     G2,
@@ -67,5 +81,6 @@ slow!(
     blst_p2_mult,
     blst_p2_to_affine,
     blst_p2_from_affine,
-    blst_p2_cneg
+    blst_p2_cneg,
+    |point| &mut point.y.fp[1].l[0]
 );
