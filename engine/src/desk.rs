@@ -63,6 +63,10 @@ impl Desk for DaemonDesk {
     fn wasm_memory_bytes(&self) -> u64 {
         self.wasm_memory_bytes
     }
+
+    fn allow_insecure_setup(&self) -> bool {
+        self.core.allow_insecure_setup
+    }
 }
 
 /// Records can't be read.

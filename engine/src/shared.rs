@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 use proofkeep_groth16::vk::UnfinishedSetup;
 use proofkeep_store::clock::Clock;
 use proofkeep_store::ids::{Digest, JobNumber};
-use proofkeep_store::records::{Circuit, Job};
+use proofkeep_store::records::{Circuit, Failure, FailureClass, Job};
 use proofkeep_store::view::ReadError;
 use proofkeep_store::{CommitError, Committed, Handle, ObjectError, Objects, query};
 use tokio::sync::Notify;
 
 use crate::budget::Ledger;
-use crate::kinds::Kinds;
 use crate::kinds::groth16::headers;
+use crate::kinds::{Kind, Kinds};
 
 /// Verification keys kept in memory; a few hundred bytes to some KiB each.
 const VERIFICATION_KEYS: usize = 64;
@@ -97,6 +97,22 @@ impl Core {
     /// more). Jobs that were accepted before go on.
     pub fn refuses(&self, circuit: &Circuit) -> bool {
         circuit.facts.insecure && !self.allow_insecure_setup
+    }
+
+    /// The verification key of a job: its circuit's, or the one that its kind keeps elsewhere.
+    pub fn verification_key_of(&self, job: &Job, kind: &dyn Kind) -> Result<Option<Arc<Vec<u8>>>, LookError> {
+        if job.circuit.is_some() {
+            return self.verification_key(job.circuit);
+        }
+        let mut request = || {
+            let failed = |error: LookError| {
+                Failure::coded(FailureClass::InputMissing, "request-missing", error.to_string())
+            };
+            self.request(job).map_err(failed)
+        };
+        let found = kind.verification_key(&mut request);
+        let missing = |failure: Failure| LookError::Missing(format!("verification key: {}", failure.detail));
+        Ok(found.map_err(missing)?.map(Arc::new))
     }
 
     /// The verification key of a job's circuit; `None` for kinds without circuits.

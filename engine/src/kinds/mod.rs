@@ -56,6 +56,11 @@ pub trait Desk {
 
     /// The most memory that a circom calculator may use.
     fn wasm_memory_bytes(&self) -> u64;
+
+    /// Whether new jobs may use keys that anyone can forge under.
+    fn allow_insecure_setup(&self) -> bool {
+        true
+    }
 }
 
 /// A request, checked and made canonical.
@@ -172,6 +177,19 @@ pub trait Kind: Send + Sync + 'static {
     /// # Errors
     /// `invalid_proof` with the reason.
     fn verify(&self, vk: Option<&[u8]>, public: &[u8], proof: &[u8]) -> Result<(), Failure>;
+
+    /// Daemon side: the verification key of a job that has no circuit, for kinds that keep their keys elsewhere; `request`
+    /// reads the canonical request.
+    ///
+    /// # Errors
+    /// `params_mismatch` when it isn't the one that the job was submitted for.
+    fn verification_key(
+        &self,
+        request: &mut dyn FnMut() -> Result<Vec<u8>, Failure>,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let _ = request;
+        Ok(None)
+    }
 
     /// Daemon side: checks the whole of a job whose partitions were each verified already. Most kinds have nothing to
     /// add.

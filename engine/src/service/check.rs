@@ -51,7 +51,7 @@ fn verdict(core: &Core, number: JobNumber, stop: &AtomicBool) -> Result<Option<V
         .kinds
         .get(&job.kind)
         .ok_or_else(|| LookError::Missing(format!("kind {:?}", job.kind)))?;
-    let vk = core.verification_key(job.circuit)?;
+    let vk = core.verification_key_of(&job, kind.as_ref())?;
     let mut proofs = Vec::with_capacity(job.partitions as usize);
     let mut bad = Vec::new();
     let mut from = Some(0);

@@ -264,7 +264,7 @@ impl Reader<'_> {
         let kind = kind.ok_or_else(|| broken(format!("this build has no kind {:?}", job.kind)))?;
         let vk = self
             .core
-            .verification_key(job.circuit)
+            .verification_key_of(&job, kind.as_ref())
             .map_err(|error| broken(error.to_string()))?;
         let public = task
             .made

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 pub use import::{Imported, import, import_bytes};
 pub use key::ResidentKey;
 pub use local_setup::{INSECURE_LOCAL, local_setup_bytes};
+pub use prepared::{Check, Ready};
 
 use super::{Defaults, Desk, Kind, Plan, Prepared, SynthTask, Watch};
 use crate::problem::Problem;

@@ -24,7 +24,7 @@ const SHARES: [u16; 5] = [220, 130, 130, 110, 410];
 
 /// What is known of a witness before it is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Check {
+pub enum Check {
     /// It satisfies every constraint.
     Done,
     /// Nothing: without the `.r1cs` nobody knows the constraints whole.
@@ -35,7 +35,7 @@ pub(super) enum Check {
 }
 
 /// A witness, its key and the pieces there are. Nothing of it is shown.
-pub(super) struct Ready {
+pub struct Ready {
     values: Zeroizing<Vec<ScalarBytes>>,
     digest: Digest,
     public: Vec<u8>,
@@ -54,6 +54,8 @@ impl fmt::Debug for Ready {
 }
 
 impl Ready {
+    /// A witness whose wires were counted, and its public signals; `check` says what else is known of it.
+    #[must_use]
     pub fn new(
         values: Zeroizing<Vec<ScalarBytes>>,
         digest: Digest,
