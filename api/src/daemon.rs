@@ -29,6 +29,10 @@ use crate::options::Options;
 /// Where in the data directory the daemon notes its address, for commands that find the directory in use.
 pub(crate) const ADDRESS: &str = "run/address";
 
+/// What is logged if nobody says: the published Filecoin crates say each step of theirs, and on what, at `info`.
+const LOGGED: &str = "info,sled=warn,filecoin_proofs=warn,storage_proofs_core=warn,storage_proofs_porep=warn,\
+                      storage_proofs_post=warn,storage_proofs_update=warn";
+
 /// Answers that have begun may take so long after the engine has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
@@ -241,8 +245,7 @@ async fn either(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
 
 /// `PROOFKEEP_LOG` chooses what is logged, as in `debug` or `proofkeep=trace`. A subscriber that is there already stays.
 fn log_to_stderr() {
-    let filter =
-        EnvFilter::try_from_env("PROOFKEEP_LOG").unwrap_or_else(|_| EnvFilter::new("info,sled=warn"));
+    let filter = EnvFilter::try_from_env("PROOFKEEP_LOG").unwrap_or_else(|_| EnvFilter::new(LOGGED));
     // It fails only if there is one.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)

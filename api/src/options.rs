@@ -19,10 +19,13 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// What is released: the kind `groth16`, every rule.
+    /// What is released: the kind `groth16`, the Filecoin kinds in a build with them, every rule.
     fn default() -> Self {
+        let kinds = Kinds::none().with(Groth16::new());
+        #[cfg(feature = "filecoin")]
+        let kinds = proofkeep_filecoin::kind::with_all(kinds);
         Self {
-            kinds: Kinds::none().with(Groth16::new()),
+            kinds,
             rules: Rules::ALL,
             store: StoreOptions::default(),
             test_build: false,

@@ -9,6 +9,8 @@ mod demo;
 mod events;
 pub(crate) mod exit;
 mod export;
+#[cfg(feature = "filecoin")]
+mod filecoin;
 pub(crate) mod files;
 mod fsck;
 pub(crate) mod groth16;
@@ -16,6 +18,8 @@ mod history;
 mod ls;
 mod migrate;
 pub(crate) mod out;
+#[cfg(feature = "filecoin")]
+mod params;
 pub(crate) mod proof;
 mod prove;
 mod r1cs;
@@ -63,7 +67,7 @@ enum Command {
     /// Run the daemon on a data directory
     Serve(serve::Serve),
     /// Prove one input with the daemon and write proof.json and public.json
-    Prove(prove::Prove),
+    Prove(Box<prove::Prove>),
     /// Submit a job of one or several inputs
     Submit(submit::Submit),
     /// Wait until a job has ended
@@ -115,6 +119,10 @@ enum Command {
     /// Show what a circuit consists of
     #[command(subcommand)]
     R1cs(r1cs::R1cs),
+    /// Look after the parameters of the Filecoin kinds
+    #[cfg(feature = "filecoin")]
+    #[command(subcommand)]
+    Params(params::Params),
 }
 
 /// Reads the arguments of this process, runs the command and says how it ended.
@@ -159,6 +167,8 @@ pub(crate) fn run(options: Options) -> ExitCode {
         Command::Wtns(command) => wtns::run(command, &out),
         Command::Zkey(command) => zkey::run(command, &out),
         Command::R1cs(command) => r1cs::run(command, &out),
+        #[cfg(feature = "filecoin")]
+        Command::Params(command) => params::run(&command, &out),
     };
     match ended {
         Ok(exit) => exit.into(),

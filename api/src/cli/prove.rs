@@ -34,9 +34,17 @@ pub struct Prove {
     public: PathBuf,
     #[command(flatten)]
     how: How,
+    #[cfg(feature = "filecoin")]
+    #[command(flatten)]
+    fields: super::filecoin::Fields,
 }
 
 pub fn run(command: &Prove, out: &Out) -> Result<Exit, CliError> {
+    #[cfg(feature = "filecoin")]
+    if super::filecoin::is_kind(&command.circuit) {
+        let Prove { fields, how, .. } = command;
+        return super::filecoin::prove(&command.circuit, fields, &command.input, &command.proof, how, out);
+    }
     files::expect_places(&[&command.proof, &command.public])?;
     let client = command.how.server.client()?;
     let job = submit(

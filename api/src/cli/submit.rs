@@ -83,6 +83,11 @@ pub fn submit(client: &Client, circuit: &str, inputs: &[PathBuf], how: &How) -> 
     body.insert("kind".to_owned(), "groth16".into());
     body.insert("circuit".to_owned(), circuit.into());
     body.insert("inputs".to_owned(), inputs.into());
+    common(client, body, how)
+}
+
+/// Submits a body with what every kind has beside its own fields.
+pub fn common(client: &Client, mut body: Map<String, Value>, how: &How) -> Result<Value, CliError> {
     let mut labels = Map::new();
     for (key, value) in &how.labels {
         labels.insert(key.clone(), value.as_str().into());

@@ -6,20 +6,35 @@
 //! * [`canonical`]: every field element in them is below the order of the field.
 //! * [`post`], [`porep`], [`snap`]: one for each circuit. Input is read and its vanilla proofs are verified there before
 //!   anything is synthesized, because the published circuits assert on what is malformed.
+//! * [`circuit`]: the circuits without values, by kind and sector size.
+//! * [`directory`], [`header`], [`checked`], [`generate`]: bellperson's parameter files, where they lie, what they say, and
+//!   how those for trials are made.
+//! * [`statement`], [`kind`]: a job of one of the kinds, in the daemon and in a worker process.
+//! * [`published`]: the whole of a job, as the chain verifies it.
 //! * [`witness`]: a circuit's values; its constraints are compiled by `proofkeep-groth16`, once.
 //!
 //! The published crates read their settings once, from the environment and from `rust-fil-proofs.config.toml` in the
 //! current directory. Nothing here uses those that name directories.
 #![cfg(feature = "published")]
 
+mod beat;
 mod c1;
 pub mod canonical;
+pub mod checked;
+pub mod circuit;
+pub mod directory;
 pub mod encoding;
+pub mod generate;
+pub mod header;
 pub mod invalid;
+pub mod kind;
 mod merkle;
 pub mod porep;
 pub mod post;
+pub mod published;
+mod resident;
 pub mod sector;
 pub mod snap;
+pub mod statement;
 pub mod value;
 pub mod witness;

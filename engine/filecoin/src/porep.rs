@@ -346,7 +346,7 @@ impl Commit {
         public_params::<Tree>(&self.config).map_err(|error| refused("registered_proof", &error))
     }
 
-    fn inputs(&self) -> Result<stacked::PublicInputs<Domain, PieceDomain>, Invalid> {
+    pub(crate) fn inputs(&self) -> Result<stacked::PublicInputs<Domain, PieceDomain>, Invalid> {
         let domain = |field: &str, value: &[u8; 32]| -> Result<Domain, Invalid> {
             as_safe_commitment(value, field).map_err(|error| refused(&format!("{PROOF}.{field}"), &error))
         };

@@ -231,12 +231,18 @@ pub fn post_config(chosen: &Chosen, winning: bool) -> Result<PoStConfig, Invalid
             (REGISTERED[(number % 5) as usize].1, version)
         }
     };
+    Ok(post(size, version, winning))
+}
+
+/// The PoSt of a sector size and a version.
+#[must_use]
+pub fn post(size: u64, version: ApiVersion, winning: bool) -> PoStConfig {
     let window_sectors = match size {
         0x8_0000_0000 => 2349,
         0x10_0000_0000 => 2300,
         _ => 2,
     };
-    Ok(PoStConfig {
+    PoStConfig {
         sector_size: SectorSize(size),
         challenge_count: match winning {
             true => constants::WINNING_POST_CHALLENGE_COUNT,
@@ -252,7 +258,7 @@ pub fn post_config(chosen: &Chosen, winning: bool) -> Result<PoStConfig, Invalid
         },
         priority: false,
         api_version: version,
-    })
+    }
 }
 
 fn is_post_name(number: u64, name: &str) -> bool {

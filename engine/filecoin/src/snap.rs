@@ -234,7 +234,7 @@ impl Update {
         PublicParams::from_sector_size(self.size)
     }
 
-    fn inputs(&self, k: usize) -> Result<PublicInputs, Invalid> {
+    pub(crate) fn inputs(&self, k: usize) -> Result<PublicInputs, Invalid> {
         let domain = |field: &str, value: &[u8; 32]| -> Result<Domain, Invalid> {
             as_safe_commitment(value, field).map_err(|error| refused(field, &error))
         };

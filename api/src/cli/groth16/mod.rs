@@ -86,7 +86,7 @@ impl Setups {
     }
 }
 
-fn threads(asked: Option<u32>) -> u32 {
+pub(super) fn threads(asked: Option<u32>) -> u32 {
     let all = || std::thread::available_parallelism().map_or(1, |threads| threads.get());
     asked.unwrap_or_else(|| u32::try_from(all()).unwrap_or(1))
 }

@@ -1,0 +1,417 @@
+//! The kinds themselves: a request becomes a job in the daemon, a partition becomes a proof in a worker process.
+
+use std::io::Read as _;
+
+use proofkeep_engine::kinds::groth16::{Check, Ready};
+use proofkeep_engine::kinds::{Defaults, Desk, Kind, Kinds, Plan, Prepared, SynthTask, Watch};
+use proofkeep_engine::problem::Problem;
+use proofkeep_engine::request::{common_fields, unknown_field};
+use proofkeep_groth16::memory::ticket_bytes;
+use proofkeep_groth16::proof::Proof;
+use proofkeep_groth16::verify::verify;
+use proofkeep_groth16::vk::VerifyingKey;
+use proofkeep_groth16::witness::Witness;
+use proofkeep_store::ids::Digest;
+use proofkeep_store::records::{Failure, FailureClass, OnFailure, Priority};
+use serde_json::{Map, Value};
+
+use crate::beat::with_beats;
+use crate::circuit::{KINDS, Tree};
+use crate::directory::{Content, Directory};
+use crate::header::Header;
+use crate::invalid::Invalid;
+use crate::porep::Asked;
+use crate::post::Post;
+use crate::snap::Update;
+use crate::statement::{Pinned, Statement};
+use crate::{encoding, porep, resident};
+
+/// The most bytes of vanilla proofs that a request may name; a PoRep of 64 GiB has 60 MB.
+const MOST_INPUT: u64 = 1 << 30;
+/// The fields of the four kinds, for the text about an unknown one.
+const FIELDS: [&[&str]; 4] = [
+    &[
+        "miner_id",
+        "partitions",
+        "prover_id",
+        "registered_proof",
+        "sector_number",
+        "sector_size",
+        "vanilla_proof",
+    ],
+    &[
+        "comm_d_new",
+        "comm_r_new",
+        "comm_r_old",
+        "registered_proof",
+        "sector_size",
+        "vanilla_proofs",
+    ],
+    &[
+        "miner_id",
+        "partition_index",
+        "prover_id",
+        "randomness",
+        "registered_proof",
+        "sector_size",
+        "vanilla_proofs",
+    ],
+    &[
+        "miner_id",
+        "prover_id",
+        "randomness",
+        "registered_proof",
+        "sector_size",
+        "vanilla_proofs",
+    ],
+];
+
+/// One of the kinds of [`KINDS`].
+#[derive(Clone, Debug)]
+pub struct Filecoin {
+    /// Its place in [`KINDS`].
+    place: usize,
+    directory: Directory,
+}
+
+/// These kinds too, with the parameter directory that the environment names.
+#[must_use]
+pub fn with_all(kinds: Kinds) -> Kinds {
+    let directory = Directory::of_environment();
+    (0..KINDS.len()).fold(kinds, |kinds, place| {
+        kinds.with(Filecoin {
+            place,
+            directory: directory.clone(),
+        })
+    })
+}
+
+impl Kind for Filecoin {
+    fn name(&self) -> &'static str {
+        KINDS[self.place]
+    }
+
+    fn defaults(&self) -> Defaults {
+        let priority = match self.name() {
+            // A block is lost in seconds, a deadline in half an hour.
+            "winning-post" => Priority::Critical,
+            "window-post" => Priority::High,
+            _ => Priority::Normal,
+        };
+        Defaults {
+            priority,
+            on_failure: OnFailure::Stop,
+            max_attempts: 3,
+        }
+    }
+
+    fn plan(&self, mut fields: Map<String, Value>, desk: &dyn Desk) -> Result<Plan, Problem> {
+        let known = FIELDS[self.place];
+        if let Some(unknown) = fields.keys().find(|field| !known.contains(&field.as_str())) {
+            let all: Vec<&str> = known.iter().chain(common_fields()).copied().collect();
+            return Err(unknown_field(unknown, &all));
+        }
+        let (statement, partitions) = self.read(&mut fields, desk)?;
+        let identifier = statement.circuit().identifier()?;
+        let header = self.header(&identifier)?;
+        if !desk.allow_insecure_setup() {
+            let detail = format!(
+                "nothing is known of the setup of {}, and allow_insecure_setup = false refuses such keys",
+                self.directory.file(&identifier, Content::Params).display()
+            );
+            return Err(Problem::input("insecure-setup", detail));
+        }
+        let largest = partitions
+            .iter()
+            .map(|input| input.len() as u64)
+            .max()
+            .unwrap_or(0);
+        let mut objects = Vec::with_capacity(partitions.len());
+        for input in &partitions {
+            objects.push(desk.keep(input)?);
+        }
+        let pinned = Pinned {
+            statement,
+            inputs: objects.clone(),
+            key: header.digest(),
+        };
+        objects.sort_unstable();
+        objects.dedup();
+        Ok(Plan {
+            fields: pinned.to_fields(),
+            circuit: None,
+            partitions: u32::try_from(partitions.len()).unwrap_or(u32::MAX),
+            ticket_bytes: self.ticket(&header, &identifier, largest, desk),
+            objects,
+        })
+    }
+
+    fn synthesize(&self, task: &SynthTask<'_>, watch: &dyn Watch) -> Result<Box<dyn Prepared>, Failure> {
+        let go_on = |permille| {
+            watch.progress(permille);
+            watch.stopped().map_or(Ok(()), Err)
+        };
+        let pinned = Pinned::of_request(self.name(), task.request).map_err(|invalid| input(&invalid))?;
+        let k = task.partition as usize;
+        let object = pinned.inputs.get(k).copied().ok_or_else(|| {
+            Failure::coded(
+                FailureClass::InputInvalid,
+                "request",
+                "there is no such partition",
+            )
+        })?;
+        let bytes = task
+            .shelf
+            .map_verified(object, "vanilla proof", &mut || go_on(10))?;
+        let key = task.keys.pin(pinned.key, watch, || {
+            resident::load(&self.directory, &pinned.statement.circuit(), pinned.key, watch)
+        })?;
+        go_on(300)?;
+        let made = with_beats(watch, || task.threads.run(|| pinned.statement.witness(k, &bytes)));
+        let made = made
+            .ok_or_else(|| {
+                Failure::coded(
+                    FailureClass::DeviceError,
+                    "no-thread",
+                    "no thread ran the synthesis",
+                )
+            })?
+            .map_err(|invalid| input(&invalid))?;
+        go_on(800)?;
+        let matrices = key.key.matrices();
+        let (expected, found) = (matrices.wires() as usize, made.values.len());
+        let public = key.key.vk().public();
+        if expected != found || made.public.len() != public {
+            let detail = format!(
+                "the circuit has {expected} wires and {public} public signals, these vanilla proofs give {found} and {}",
+                made.public.len()
+            );
+            return Err(Failure::coded(
+                FailureClass::InputInvalid,
+                "witness-length",
+                detail,
+            ));
+        }
+        let witness = Witness::new(&made.values)
+            .map_err(|error| Failure::coded(FailureClass::InputInvalid, error.code(), error.to_string()))?;
+        let broken = task
+            .threads
+            .run(|| matrices.first_unsatisfied(&witness))
+            .flatten();
+        if broken.is_some() || made.values[1..=public] != made.public[..] {
+            let detail = match broken {
+                Some(constraint) => format!("constraint {constraint} of the circuit doesn't hold"),
+                None => "the public signals aren't the verifier's".to_owned(),
+            };
+            let detail = format!("the vanilla proofs verify, but {detail}");
+            return Err(Failure::new(FailureClass::Unsatisfied, detail));
+        }
+        go_on(1000)?;
+        let (digest, signals) = (
+            Digest::of(made.values.as_flattened()),
+            made.public.as_flattened().to_vec(),
+        );
+        let ready = Ready::new(
+            made.values,
+            digest,
+            signals,
+            key,
+            task.threads.clone(),
+            Check::Done,
+        );
+        Ok(Box::new(ready))
+    }
+
+    fn verify(&self, vk: Option<&[u8]>, public: &[u8], proof: &[u8]) -> Result<(), Failure> {
+        let invalid = |code: &str, detail: String| Failure::coded(FailureClass::InvalidProof, code, detail);
+        let vk = vk.ok_or_else(|| invalid("vk-missing", "there is no verification key".to_owned()))?;
+        let vk = VerifyingKey::from_bellperson_bytes(vk)
+            .map_err(|error| invalid(error.code(), error.to_string()))?;
+        let (signals, rest) = public.as_chunks::<32>();
+        if !rest.is_empty() {
+            return Err(invalid(
+                "public-length",
+                "the public signals are cut off".to_owned(),
+            ));
+        }
+        let proof = Proof::from_bytes(proof).map_err(|error| invalid(error.code(), error.to_string()))?;
+        verify(&vk, signals, &proof).map_err(|error| invalid(error.code(), error.to_string()))
+    }
+
+    fn verification_key(
+        &self,
+        request: &mut dyn FnMut() -> Result<Vec<u8>, Failure>,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let pinned = Pinned::of_request(self.name(), &request()?).map_err(|invalid| input(&invalid))?;
+        Ok(Some(self.pinned_key(&pinned)?))
+    }
+
+    fn verify_joined(&self, request: &[u8], proofs: &[Vec<u8>]) -> Result<(), Failure> {
+        let invalid = |detail: String| Failure::coded(FailureClass::JoinInvalid, "join-invalid", detail);
+        let pinned = Pinned::of_request(self.name(), request).map_err(|error| invalid(error.to_string()))?;
+        let vk = self.pinned_key(&pinned)?;
+        match pinned.statement.verify_joined(&vk, &proofs.concat()) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(invalid(
+                "the published verifier refuses the joined proof".to_owned(),
+            )),
+            Err(error) => Err(invalid(error.to_string())),
+        }
+    }
+}
+
+impl Filecoin {
+    /// Reads and checks a request; answers what it proves and each partition's vanilla proofs in bincode.
+    fn read(
+        &self,
+        fields: &mut Map<String, Value>,
+        desk: &dyn Desk,
+    ) -> Result<(Statement, Vec<Vec<u8>>), Problem> {
+        match self.name() {
+            "porep-c2" => {
+                let asked = Asked::take(fields)?;
+                let bytes = match blobs(fields, porep::PROOF, desk)? {
+                    Blobs::One(bytes) => bytes,
+                    Blobs::Each(_) => {
+                        let expected = "the digest of C1's output";
+                        return Err(Invalid::new("bad-field", porep::PROOF, expected, "an array").into());
+                    }
+                };
+                asked.sector_size(&bytes)?;
+                let (commit, partitions) = asked.read::<Tree>(&bytes)?;
+                let partitions = partitions
+                    .iter()
+                    .map(|one| encoding::to_bincode(porep::PROOF, one));
+                Ok((
+                    Statement::Porep(Box::new(commit)),
+                    partitions.collect::<Result<_, _>>()?,
+                ))
+            }
+            "snap-update" => {
+                let update = Update::take(fields)?;
+                let partitions = match blobs(fields, crate::snap::PROOFS, desk)? {
+                    Blobs::One(bytes) => update.read::<Tree>(&bytes)?,
+                    Blobs::Each(each) => update.read_each::<Tree>(&each)?,
+                };
+                let partitions = partitions
+                    .iter()
+                    .map(|one| encoding::to_bincode(crate::snap::PROOFS, one));
+                Ok((
+                    Statement::Update(Box::new(update)),
+                    partitions.collect::<Result<_, _>>()?,
+                ))
+            }
+            kind => {
+                let post = Post::take(fields, kind == "winning-post")?;
+                let partitions = match blobs(fields, crate::post::PROOFS, desk)? {
+                    Blobs::One(bytes) => post.read::<Tree>(&bytes)?,
+                    Blobs::Each(each) => post.read_each::<Tree>(&each)?,
+                };
+                let mut sectors = Vec::new();
+                let mut inputs = Vec::with_capacity(partitions.len());
+                for partition in &partitions {
+                    for sector in &partition.sectors {
+                        let comm_r: &[u8] = sector.comm_r.as_ref();
+                        let comm_r = comm_r.try_into().unwrap_or([0; 32]);
+                        sectors.push((sector.sector_id.into(), comm_r));
+                    }
+                    inputs.push(encoding::to_bincode(crate::post::PROOFS, &partition.sectors)?);
+                }
+                let post = Box::new(post);
+                Ok((Statement::Post { post, sectors }, inputs))
+            }
+        }
+    }
+
+    fn header(&self, identifier: &str) -> Result<Header, Problem> {
+        let path = self.directory.file(identifier, Content::Params);
+        Header::read(&path).map_err(|error| {
+            let detail = format!(
+                "{error}; searched {}; put the published parameters there, or, for trials with small sectors, make them: \
+                 proofkeep params generate --kind {} --sector-size …",
+                self.directory.path().display(),
+                self.name()
+            );
+            Problem::input(error.code(), detail)
+                .with("file", path.display().to_string().into())
+                .with("searched", self.directory.path().display().to_string().into())
+        })
+    }
+
+    fn pinned_key(&self, pinned: &Pinned) -> Result<Vec<u8>, Failure> {
+        let identifier = pinned
+            .statement
+            .circuit()
+            .identifier()
+            .map_err(|invalid| input(&invalid))?;
+        Ok(resident::header(&self.directory, &identifier, pinned.key)?.vk)
+    }
+
+    /// Bytes for one partition, its key among them: it is no circuit of the store, so that the ledger knows its size only
+    /// once it is loaded. While it is, its points are there twice.
+    fn ticket(&self, header: &Header, identifier: &str, input: u64, desk: &dyn Desk) -> u64 {
+        let matrices = std::fs::metadata(self.directory.file(identifier, Content::Matrices));
+        // Where they aren't compiled yet: about five terms of eight bytes for each wire and matrix.
+        let matrices = matrices.map_or(header.wires.saturating_mul(120), |meta| meta.len());
+        ticket_bytes(header.domain, header.wires, desk.threads() as usize)
+            .saturating_add(header.bytes.saturating_mul(2))
+            .saturating_add(matrices.saturating_mul(2))
+            .saturating_add(input.saturating_mul(8))
+    }
+}
+
+/// The files that a request names.
+enum Blobs {
+    /// All proofs in one.
+    One(Vec<u8>),
+    /// One proof each.
+    Each(Vec<Vec<u8>>),
+}
+
+fn blobs(fields: &mut Map<String, Value>, field: &str, desk: &dyn Desk) -> Result<Blobs, Problem> {
+    let expected = "the digest of an uploaded file, \"sha256:\" and 64 hex digits, or an array of them";
+    let mut left = MOST_INPUT;
+    match fields.remove(field) {
+        Some(Value::Array(each)) => {
+            let read = |(index, one): (usize, &Value)| {
+                let place = format!("{field}[{index}]");
+                blob(&place, one, desk, &mut left)
+            };
+            let all = each.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+            Ok(Blobs::Each(all))
+        }
+        Some(one @ Value::String(_)) => Ok(Blobs::One(blob(field, &one, desk, &mut left)?)),
+        other => Err(Invalid::field(field, expected, other.as_ref()).into()),
+    }
+}
+
+fn blob(field: &str, value: &Value, desk: &dyn Desk, left: &mut u64) -> Result<Vec<u8>, Problem> {
+    let text = value.as_str().filter(|text| text.starts_with("sha256:"));
+    let digest = text
+        .and_then(Digest::parse)
+        .ok_or_else(|| Invalid::field(field, "\"sha256:\" and 64 hex digits", Some(value)))?;
+    let size = desk.size(digest).ok_or_else(|| {
+        let detail =
+            format!("{field}: there is no object {digest}; upload it with PUT /v1/blobs/{digest} first");
+        Problem::input("blob-missing", detail).with("missing", serde_json::json!([digest.to_string()]))
+    })?;
+    if size > *left {
+        let detail = format!("{field}: expected at most {MOST_INPUT} bytes of vanilla proofs, found more");
+        return Err(Problem::new(413, "too-large", "the request is too large", detail));
+    }
+    *left -= size;
+    let mut bytes = Vec::new();
+    desk.open(digest)?
+        .take(size)
+        .read_to_end(&mut bytes)
+        .map_err(|error| {
+            let detail = format!("{field}: reading failed: {error}");
+            Problem::new(500, "io", "a file can't be read", detail).retryable()
+        })?;
+    Ok(bytes)
+}
+
+/// The input's own fault.
+fn input(invalid: &Invalid) -> Failure {
+    Failure::coded(FailureClass::InputInvalid, invalid.code, invalid.to_string())
+}

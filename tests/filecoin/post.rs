@@ -1,0 +1,245 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use filecoin_proofs::{FallbackPoStSectorProof, SectorShapeBase};
+use proofkeep_filecoin::circuit::Circuit;
+use proofkeep_filecoin::directory::{Content, Directory};
+use proofkeep_filecoin::post::Post;
+use proofkeep_filecoin::published::verify_post;
+use proofkeep_tests::harness::Daemon;
+use serde_json::{Map, Value, json};
+
+use super::support::{daemon, fixture, generate, json_fixture, parameters, post_request};
+
+type Sectors = Vec<FallbackPoStSectorProof<SectorShapeBase>>;
+
+/// Submits, waits for the end, and answers the job.
+fn prove(daemon: &Daemon, request: &Map<String, Value>) -> Value {
+    let answer = daemon
+        .post("/v1/jobs", &Value::Object(request.clone()))
+        .expect(202)
+        .json();
+    let job = daemon.wait_for_end(answer["id"].as_str().unwrap());
+    assert_eq!(job["state"], "succeeded", "{job}");
+    job
+}
+
+/// The joined proof of a job, checked once more by the published verifier, here.
+fn verified(daemon: &Daemon, job: &Value, directory: &str) -> Vec<u8> {
+    let id = job["id"].as_str().unwrap();
+    let proof = daemon
+        .get(&format!("/v1/jobs/{id}/proof?format=bytes"))
+        .expect(200)
+        .body;
+    let mut request = post_request(directory);
+    let kind = request.remove("kind").unwrap();
+    let kind = kind.as_str().unwrap();
+    let post = Post::take(&mut request, kind == "winning-post").unwrap();
+    let all: Sectors = bincode::deserialize(&fixture(&format!("{directory}/vanilla.bincode"))).unwrap();
+    let sectors: Vec<(u64, [u8; 32])> = all
+        .iter()
+        .map(|sector| {
+            let comm_r: &[u8] = sector.comm_r.as_ref();
+            (sector.sector_id.into(), comm_r.try_into().unwrap())
+        })
+        .collect();
+    let identifier = Circuit::named(kind, 2048, None).unwrap().identifier().unwrap();
+    let vk = std::fs::read(Directory::new(parameters()).file(&identifier, Content::Vk)).unwrap();
+    assert!(
+        verify_post(&post, &sectors, &vk, &proof).unwrap(),
+        "the published verifier"
+    );
+    let mut other = post.clone();
+    other.randomness[0] ^= 1;
+    assert!(!verify_post(&other, &sectors, &vk, &proof).unwrap());
+    proof
+}
+
+/// Every encoding, as one digest or as one for each sector.
+fn encodings(daemon: &Daemon, directory: &str) -> Vec<Value> {
+    let bincode = fixture(&format!("{directory}/vanilla.bincode"));
+    let all: Sectors = bincode::deserialize(&bincode).unwrap();
+    let each: Vec<Vec<u8>> = all.iter().map(|one| bincode::serialize(one).unwrap()).collect();
+    let go: Vec<String> = each.iter().map(|one| STANDARD.encode(one)).collect();
+    vec![
+        daemon.upload(&bincode).into(),
+        daemon
+            .upload(&fixture(&format!("{directory}/vanilla.json")))
+            .into(),
+        daemon.upload(&serde_json::to_vec(&go).unwrap()).into(),
+        each.iter().map(|one| Value::from(daemon.upload(one))).collect(),
+    ]
+}
+
+#[test]
+fn window_and_winning_posts_in_every_encoding_are_proved_and_verify_as_on_the_chain() {
+    let data = tempfile::tempdir().unwrap();
+    let daemon = daemon(data.path(), parameters());
+    for (directory, partitions, priority) in
+        [("window-2k-3sectors", 2, "high"), ("winning-2k", 1, "critical")]
+    {
+        for proofs in encodings(&daemon, directory) {
+            let mut request = post_request(directory);
+            request.insert("vanilla_proofs".to_owned(), proofs);
+            let job = prove(&daemon, &request);
+            assert_eq!(job["summary"]["proved"], partitions, "{job}");
+            assert_eq!(job["priority"], priority, "{job}");
+            assert_eq!(
+                verified(&daemon, &job, directory).len(),
+                192 * partitions as usize
+            );
+        }
+    }
+    // One partition alone is the same statement as among all: its signals are those of the whole job.
+    let all: Sectors = bincode::deserialize(&fixture("window-2k-3sectors/vanilla.bincode")).unwrap();
+    let mut request = post_request("window-2k-3sectors");
+    let second = daemon.upload(&bincode::serialize(&all[2..]).unwrap());
+    request.insert("vanilla_proofs".to_owned(), second.into());
+    request.insert("partition_index".to_owned(), 1.into());
+    let job = prove(&daemon, &request);
+    let id = job["id"].as_str().unwrap();
+    let alone = daemon.get(&format!("/v1/jobs/{id}/public")).expect(200).json();
+    let mut request = post_request("window-2k-3sectors");
+    request.insert(
+        "vanilla_proofs".to_owned(),
+        encodings(&daemon, "window-2k-3sectors")[0].clone(),
+    );
+    let whole = prove(&daemon, &request);
+    let id = whole["id"].as_str().unwrap();
+    let signals = daemon
+        .get(&format!("/v1/jobs/{id}/partitions/1/public"))
+        .expect(200)
+        .json();
+    assert!(alone == signals || alone == json!([signals]), "{alone} {signals}");
+    assert!(daemon.terminate().success());
+}
+
+#[test]
+fn what_is_malformed_is_422_with_its_field_and_nothing_is_synthesized() {
+    let data = tempfile::tempdir().unwrap();
+    let daemon = daemon(data.path(), parameters());
+    let good = daemon.upload(&fixture("window-2k-3sectors/vanilla.json"));
+    let spoilt = |spoil: &dyn Fn(&mut Value)| {
+        let mut proofs = json_fixture("window-2k-3sectors/vanilla.json");
+        spoil(&mut proofs);
+        daemon.upload(proofs.to_string().as_bytes())
+    };
+    let path = |proofs: &mut Value| {
+        proofs[0]["vanilla_proof"]["sectors"][0]["inclusion_proofs"][3]["data"]["Single"]["path"]["path"]
+            .take()
+    };
+    let cases: Vec<(&str, Value, &str)> = vec![
+        ("randomness", "ff".repeat(32).into(), "randomness"),
+        ("randomness", 7.into(), "randomness"),
+        ("prover_id", "00".into(), "prover_id"),
+        (
+            "registered_proof",
+            "StackedDrgWinning2KiBV1".into(),
+            "registered_proof",
+        ),
+        (
+            "registered_proof",
+            "StackedDrgWindow32GiBV1".into(),
+            "registered_proof",
+        ),
+        ("partition_index", (-1).into(), "partition_index"),
+        (
+            "vanilla_proofs",
+            spoilt(&|all| *all = json!([])).into(),
+            "vanilla_proofs",
+        ),
+        (
+            "vanilla_proofs",
+            daemon.upload(b"no proofs").into(),
+            "vanilla_proofs",
+        ),
+        (
+            "vanilla_proofs",
+            spoilt(&|all| all.as_array_mut().unwrap().swap(0, 1)).into(),
+            "vanilla_proofs[1].sector_id",
+        ),
+        (
+            "vanilla_proofs",
+            spoilt(&|all| all[0]["comm_r"] = all[1]["comm_r"].clone()).into(),
+            "vanilla_proofs[0].comm_r",
+        ),
+        (
+            "vanilla_proofs",
+            spoilt(&|all| {
+                let mut whole = path(all);
+                whole.as_array_mut().unwrap().pop();
+                let proof = &mut all[0]["vanilla_proof"]["sectors"][0]["inclusion_proofs"][3];
+                proof["data"]["Single"]["path"]["path"] = whole;
+            })
+            .into(),
+            "vanilla_proofs[0].vanilla_proof.sectors[0].inclusion_proofs[3].path",
+        ),
+        ("vanilla_proofs", 7.into(), "vanilla_proofs"),
+    ];
+    for (field, value, place) in cases {
+        let mut request = post_request("window-2k-3sectors");
+        request.insert("vanilla_proofs".to_owned(), good.clone().into());
+        request.insert(field.to_owned(), value.clone());
+        let problem = daemon
+            .post("/v1/jobs", &Value::Object(request))
+            .expect(422)
+            .json();
+        assert_eq!(problem["field"], place, "{problem}");
+        assert!(
+            problem["expected"].is_string() && problem["found"].is_string(),
+            "{problem}"
+        );
+    }
+    let mut request = post_request("window-2k-3sectors");
+    request.insert("vanilla_proofs".to_owned(), good.into());
+    request.insert("colour".to_owned(), "red".into());
+    let problem = daemon
+        .post("/v1/jobs", &Value::Object(request))
+        .expect(422)
+        .json();
+    assert_eq!(problem["code"], "unknown-field", "{problem}");
+    let jobs = daemon.get("/v1/jobs").expect(200).json();
+    assert_eq!(jobs["jobs"], json!([]), "no job was made: {jobs}");
+    let stderr = daemon.kill();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+#[test]
+fn parameters_that_are_missing_cut_off_or_replaced_are_named() {
+    let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let daemon = daemon(data.path(), directory.path());
+    let mut request = post_request("window-2k-3sectors");
+    let proofs = daemon.upload(&fixture("window-2k-3sectors/vanilla.bincode"));
+    request.insert("vanilla_proofs".to_owned(), proofs.into());
+    let request = Value::Object(request);
+    let problem = daemon.post("/v1/jobs", &request).expect(422).json();
+    assert_eq!(problem["code"], "params-missing", "{problem}");
+    let named = problem["file"].as_str().unwrap();
+    assert!(named.ends_with(".params") && named.starts_with(directory.path().to_str().unwrap()));
+
+    let made = generate(directory.path(), "window-post");
+    let file = made["file"].as_str().unwrap();
+    assert_eq!(file, named);
+    let whole = std::fs::read(file).unwrap();
+    for length in [0, 863, 3000, whole.len() - 1] {
+        std::fs::write(file, &whole[..length]).unwrap();
+        let problem = daemon.post("/v1/jobs", &request).expect(422).json();
+        assert_eq!(problem["code"], "params-truncated", "{length}: {problem}");
+    }
+    std::fs::write(file, [&whole[..], &[0]].concat()).unwrap();
+    let problem = daemon.post("/v1/jobs", &request).expect(422).json();
+    assert_eq!(problem["code"], "params-truncated", "{problem}");
+
+    // A point that is none, in a file whose points were checked: another digest, so it is checked again.
+    let mut damaged = whole.clone();
+    let place = damaged.len() - 100;
+    damaged[place] ^= 1;
+    std::fs::write(file, &damaged).unwrap();
+    let answer = daemon.post("/v1/jobs", &request).expect(202).json();
+    let job = daemon.wait_for_end(answer["id"].as_str().unwrap());
+    assert_eq!(job["state"], "failed", "{job}");
+    assert!(job.to_string().contains("params-damaged"), "{job}");
+    std::fs::write(file, &whole).unwrap();
+    let job = daemon.post("/v1/jobs", &request).expect(202).json();
+    let job = daemon.wait_for_end(job["id"].as_str().unwrap());
+    assert_eq!(job["state"], "succeeded", "{job}");
+}

@@ -1,0 +1,78 @@
+//! A parameter directory that all tests share, daemons on it, and requests.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use proofkeep_tests::harness::{Daemon, Launch, proofkeep};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+/// A file of `tests/fixtures/filecoin`.
+pub fn fixture(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures/filecoin")
+        .join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A fixture that is JSON.
+pub fn json_fixture(name: &str) -> Value {
+    serde_json::from_slice(&fixture(name)).unwrap()
+}
+
+/// A directory with parameters of the kinds, made once by the command line.
+pub fn parameters() -> &'static Path {
+    static MADE: OnceLock<TempDir> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        for kind in ["window-post", "winning-post"] {
+            generate(directory.path(), kind);
+        }
+        directory
+    });
+    made.path()
+}
+
+/// Makes parameters; answers what the command says.
+pub fn generate(directory: &Path, kind: &str) -> Value {
+    let words = [
+        "--json",
+        "params",
+        "generate",
+        "--kind",
+        kind,
+        "--sector-size",
+        "2KiB",
+        "--param-dir",
+    ];
+    let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+    words.push(directory.as_os_str());
+    let ran = proofkeep(words);
+    assert_eq!(ran.code, 0, "{kind}: {}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// A daemon on a new data directory and these parameters.
+pub fn daemon(data: &Path, parameters: &Path) -> Daemon {
+    Launch::new(data)
+        .env("PROOFKEEP_PARAM_DIR", parameters)
+        .args(["--cpu-devices", "1"])
+        .start()
+}
+
+/// A request for a PoSt of a fixture, its vanilla proofs left out.
+pub fn post_request(directory: &str) -> Map<String, Value> {
+    let meta = json_fixture(&format!("{directory}/post-meta.json"));
+    let winning = meta["typ"] == "winning";
+    let request = json!({
+        "kind": if winning { "winning-post" } else { "window-post" },
+        "registered_proof": if winning { "StackedDrgWinning2KiBV1" } else { "StackedDrgWindow2KiBV1" },
+        "prover_id": meta["prover_id"],
+        "randomness": meta["randomness"],
+    });
+    match request {
+        Value::Object(request) => request,
+        _ => Map::new(),
+    }
+}
