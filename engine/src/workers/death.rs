@@ -17,6 +17,8 @@ pub const EXIT_OUT_OF_MEMORY: i32 = 71;
 pub struct Circumstances {
     /// We killed it.
     pub killed: bool,
+    /// We killed it since it couldn't be understood any more, or hung up and lived on.
+    pub nonsense: bool,
     /// It was told to quit.
     pub quitting: bool,
     /// The kernel counted a kill for lack of memory since it was started; `None` where nobody counts.
@@ -79,6 +81,12 @@ pub fn judge(status: ExitStatus, known: Circumstances) -> Death {
     }
     // One that was dead already when we killed it died of something else.
     if known.killed && status.signal() == Some(libc::SIGKILL) {
+        if known.nonsense {
+            return interrupted(
+                "proofkeep killed the worker process, which could not be understood any more".to_owned(),
+                true,
+            );
+        }
         return interrupted("proofkeep killed the worker process".to_owned(), false);
     }
     if let Some(code) = status.code() {
@@ -170,6 +178,11 @@ mod tests {
         assert_eq!(outcome(exit(1), nothing), (Interrupted, true));
         assert_eq!(outcome(exit(71), nothing), (OutOfMemory, false));
         assert_eq!(outcome(signal(libc::SIGKILL), killed), (Interrupted, false));
+        let nonsense = Circumstances {
+            nonsense: true,
+            ..killed
+        };
+        assert_eq!(outcome(signal(libc::SIGKILL), nonsense), (Interrupted, true));
         assert_eq!(outcome(signal(libc::SIGTERM), nothing), (Interrupted, false));
         assert_eq!(
             outcome(

@@ -53,7 +53,7 @@ pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &Oo
                 Ok(None) | Err(FrameError::Io(_) | FrameError::Truncated) => return,
                 Err(error) => {
                     tracing::warn!(process = %process.id, "a worker process can't be understood: {error}");
-                    process.kill(None);
+                    process.kill_for_nonsense();
                     return;
                 }
             }
@@ -84,6 +84,7 @@ pub(super) fn run(core: &Core, started: Started, welcome: ToWorker, counter: &Oo
     let killed = process.killed();
     let known = Circumstances {
         killed: killed.is_some(),
+        nonsense: process.nonsense.load(Ordering::Acquire),
         quitting: process.quitting.load(Ordering::Acquire),
         oom_counted,
         rss: process.rss.load(Ordering::Relaxed),
@@ -147,9 +148,6 @@ impl Reader<'_> {
     fn hear(&self, word: FromWorker) {
         self.settle();
         let now = Instant::now();
-        if words::is_useful(&word) {
-            self.process.useful.store(true, Ordering::Relaxed);
-        }
         let acts = match word {
             FromWorker::Hello {
                 build,

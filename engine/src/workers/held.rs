@@ -126,9 +126,17 @@ pub struct Held {
     tokens: BTreeMap<Token, AttemptRef>,
     /// Imports by lease.
     pub imports: BTreeMap<Token, Import>,
+    /// Something was granted to it once.
+    had_work: bool,
 }
 
 impl Held {
+    /// Something was granted to the process, now or before.
+    #[must_use]
+    pub fn had_work(&self) -> bool {
+        self.had_work
+    }
+
     /// A synthesis was granted.
     pub fn synth(&mut self, attempt: AttemptRef, token: Token, now: Instant) {
         let stage = HeldStage::Synth(token);
@@ -144,6 +152,7 @@ impl Held {
         };
         self.tokens.insert(token, attempt);
         self.tasks.insert(attempt, task);
+        self.had_work = true;
     }
 
     /// Its witness is there.
@@ -287,6 +296,7 @@ impl Held {
             moved: now,
         };
         self.imports.insert(token, import);
+        self.had_work = true;
     }
 
     /// An import is sent again.

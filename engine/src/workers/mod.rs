@@ -149,8 +149,14 @@ impl Fleet {
         };
         // It has said that it is gone, so it ends at once; a panic in it was caught there.
         let _ = thread.join();
-        run.starts
-            .gone(process.useful.load(Ordering::Relaxed), process.since, now);
+        let had_work = process.held.lock().had_work();
+        if let Some(wait) = run.starts.gone(had_work, process.since, now) {
+            tracing::warn!(
+                device = process.device,
+                "worker processes end before anything is given to them; the next start is put off by {} s",
+                wait.as_secs()
+            );
+        }
     }
 
     async fn start(&mut self, index: usize) {
@@ -244,7 +250,7 @@ impl Fleet {
         }
         if is_dumb(process.is_up(), process.since, *process.closed.lock(), now) {
             tracing::warn!(process = %process.id, "a worker process that says nothing is killed");
-            return process.kill(None);
+            return process.kill_for_nonsense();
         }
         let overdue = process.held.lock().overdue(now, &self.patience);
         for overdue in overdue {

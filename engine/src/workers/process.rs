@@ -31,8 +31,6 @@ pub(crate) struct Process {
     pub quitting: AtomicBool,
     /// It is gone, and the store knows.
     pub gone: AtomicBool,
-    /// It finished something.
-    pub useful: AtomicBool,
     /// Nothing more comes from it; since when.
     pub closed: Mutex<Option<Instant>>,
     /// Its resident size and the most so far, as it last said.
@@ -43,6 +41,8 @@ pub(crate) struct Process {
     pub held: Mutex<Held>,
     /// We killed it; with the lease that was the reason and how its attempt ends.
     killed: Mutex<Option<Option<(Token, Failure)>>>,
+    /// We killed it since nothing it says can be understood any more.
+    pub nonsense: AtomicBool,
     handle: OwnedFd,
     out: mpsc::Sender<ToWorker>,
 }
@@ -74,6 +74,13 @@ impl Process {
         drop(killed);
         // The handle names this process for ever, so no other one can be hit; if it is gone there is nothing to do.
         let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+
+    /// Kills it since it is out of its mind: what it says can't be understood, or it hung up and lives on. That is a death
+    /// by its own fault, as if it had aborted, or a partition that spoils its process so would be tried for ever.
+    pub fn kill_for_nonsense(&self) {
+        self.nonsense.store(true, Ordering::Release);
+        self.kill(None);
     }
 
     /// Why we killed it, if we did.
@@ -185,13 +192,13 @@ pub(crate) fn start(spawner: &Spawner, id: ProcessId, device: &str, data: &Path)
         up: AtomicBool::new(false),
         quitting: AtomicBool::new(false),
         gone: AtomicBool::new(false),
-        useful: AtomicBool::new(false),
         closed: Mutex::default(),
         rss: AtomicU64::new(0),
         peak: AtomicU64::new(0),
         description: Mutex::default(),
         held: Mutex::default(),
         killed: Mutex::default(),
+        nonsense: AtomicBool::new(false),
         handle,
         out,
     };

@@ -12,7 +12,7 @@ const HELLO: Duration = Duration::from_secs(30);
 const CLOSED: Duration = Duration::from_secs(5);
 /// An attempt that is open in the store and unknown to its process is ended after this.
 const ORPHANED: Duration = Duration::from_secs(10);
-/// A process that ran for this long, or that finished something, starts the back-off anew.
+/// A process that ran for this long, or that was given something to do, starts the back-off anew.
 const GOOD_RUN: Duration = Duration::from_secs(60);
 /// The longest back-off between two starts.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -33,11 +33,18 @@ impl Starts {
         self.at.is_none_or(|at| at <= now)
     }
 
-    /// A process that was started at `since` is gone.
-    pub fn gone(&mut self, useful: bool, since: Instant, now: Instant) {
-        let good = useful || now.duration_since(since) >= GOOD_RUN;
-        self.short = if good { 1 } else { self.short + 1 };
-        self.at = Some(now + back_off(self.short));
+    /// A process that was started at `since` is gone. `had_work`: it was granted something.
+    ///
+    /// The back-off is for processes that can't start. One that was given work could: what it dies of then is the work's
+    /// doing, which is bounded there (a partition that kills its process is parked, an import refused), and the healthy
+    /// jobs of the device must not wait for it.
+    /// Answers how long the next start is put off, if it is.
+    pub fn gone(&mut self, had_work: bool, since: Instant, now: Instant) -> Option<Duration> {
+        let good = had_work || now.duration_since(since) >= GOOD_RUN;
+        self.short = if good { 0 } else { self.short + 1 };
+        let wait = back_off(self.short);
+        self.at = Some(now + wait);
+        (!wait.is_zero()).then_some(wait)
     }
 
     /// A process could not be started.
@@ -88,5 +95,31 @@ impl Orphans {
         let lost = old.map(|(process, _, _)| *process).collect();
         self.0 = seen;
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_processes_that_never_had_work_put_the_next_start_off() {
+        let now = Instant::now();
+        let mut starts = Starts::default();
+        // A poisoned partition kills its process as often as it may: the device has a worker again at once.
+        for _ in 0..50 {
+            assert_eq!(starts.gone(true, now, now), None);
+            assert!(starts.is_due(now));
+        }
+        // One that ends by itself may have been unlucky; from the second on it is a pattern.
+        let waits = (0..9).map(|_| starts.gone(false, now, now));
+        let seconds: Vec<_> = waits.map(|wait| wait.map_or(0, |wait| wait.as_secs())).collect();
+        assert_eq!(seconds, [0, 1, 2, 4, 8, 16, 32, 60, 60]);
+        assert!(!starts.is_due(now) && starts.is_due(now + LONGEST));
+        // One that ran for long, or was given work, can start.
+        assert_eq!(starts.gone(false, now, now + GOOD_RUN), None);
+        assert_eq!(starts.gone(false, now, now), None);
+        assert_eq!(starts.gone(false, now, now), Some(Duration::from_secs(1)));
+        assert_eq!(starts.gone(true, now, now), None);
     }
 }

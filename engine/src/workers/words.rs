@@ -59,15 +59,6 @@ pub struct Speaker<'a> {
     pub clock: Millis,
 }
 
-/// The word is a sign that the process does what it is for.
-#[must_use]
-pub fn is_useful(word: &FromWorker) -> bool {
-    matches!(
-        word,
-        FromWorker::Pieces { .. } | FromWorker::Proof { .. } | FromWorker::Imported { .. }
-    )
-}
-
 /// The words that need nothing but what the process holds; any other one comes to nothing here.
 pub fn other(
     held: &mut Held,

@@ -9,7 +9,7 @@ use crate::records::{CircuitFacts, Failure};
 pub const MAX_INLINE: usize = 2048;
 
 /// Pieces that one checkpoint may have.
-const MAX_PIECES: usize = 12;
+pub(super) const MAX_PIECES: usize = 12;
 
 /// Bytes of a piece's name.
 const MAX_PIECE_NAME: usize = 16;

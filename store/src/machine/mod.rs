@@ -36,7 +36,7 @@ pub use limits::MAX_INLINE;
 pub use refusal::Refusal;
 pub use rules::Rules;
 pub use transaction::Transaction;
-pub use verdict::{BACK_OFF_LIMIT_MS, back_off_ms};
+pub use verdict::{BACK_OFF_LIMIT_MS, MOST_DEATHS, back_off_ms};
 
 use crate::ids::{BootNumber, JobNumber, JournalNumber, Millis, ProcessId, Token};
 use crate::keys::Key;

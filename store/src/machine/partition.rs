@@ -284,8 +284,10 @@ pub(super) fn checkpoint(
         return Ok(Reply::Unchanged);
     }
     check_pieces(&record, &new)?;
+    // Only what was never there counts as progress; a piece that was made again is none.
     let names = new
         .iter()
+        .filter(|piece| !record.pieces.iter().any(|old| old.name == piece.name))
         .map(|piece| (piece.name.clone(), piece.millis))
         .collect();
     for piece in new {

@@ -50,6 +50,8 @@ rules! {
     keys_are_unique,
     /// R12: the same key with another request is refused.
     keys_pin_the_request,
+    /// R13: only to come further than ever before clears the count of deaths.
+    progress_is_new,
 }
 
 impl Default for Rules {

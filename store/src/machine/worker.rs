@@ -42,6 +42,7 @@ pub(super) fn process_lost(
     let own_fault = own_fault && culprit.is_none();
     // Each end may stop a job of a thousand partitions. What doesn't fit waits for the same command again; until then
     // the process keeps its name, and whatever it is granted ends with it.
+    let at_work = is_at_work(tx, process)?;
     for partition in tx.open_partitions()? {
         // Ending one may have stopped its job, which ends others: look again.
         let partition = tx.partition(partition.job, partition.index)?;
@@ -49,6 +50,7 @@ pub(super) fn process_lost(
             if tx.is_heavy() {
                 return Ok(Reply::More);
             }
+            let own_fault = own_fault && (partition.token.is_some() || !at_work);
             end_lost(tx, &partition, failure, culprit, own_fault, process_peak_bytes)?;
         }
     }
@@ -77,6 +79,13 @@ pub(super) fn process_lost(
         }
     }
     Ok(Reply::Done)
+}
+
+/// The process works on something. If it doesn't, a death of it is the doing of a witness that waits in it: the code that
+/// made it may have left a thread behind.
+fn is_at_work(tx: &Transaction<'_>, process: ProcessId) -> Result<bool, StepError> {
+    let leases = tx.records::<Lease>(&keys::family(Family::Lease))?;
+    Ok(leases.iter().any(|lease| lease.process == Some(process)))
 }
 
 /// Ends one open attempt of a process that is gone. Memory ran out for those at work, not for a witness that waits;

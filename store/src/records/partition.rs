@@ -57,6 +57,15 @@ impl PartitionState {
         }
     }
 
+    /// The stage that is blamed when the process dies now: the one at work, or the last one while a witness waits.
+    #[must_use]
+    pub fn suspected(self) -> Option<Stage> {
+        match self {
+            Self::Synthesized => Some(Stage::Synth),
+            state => state.stage(),
+        }
+    }
+
     /// An attempt is open.
     #[must_use]
     pub fn is_open(self) -> bool {
@@ -83,11 +92,12 @@ impl PartitionState {
     }
 }
 
-/// Deaths of the worker process, by its own fault, while it worked on this partition, two or more in a row in one
-/// stage. After two the partition runs alone; the second death while alone parks it. Progress in the stage clears it.
+/// Deaths of the worker process, by its own fault, while it worked on this partition, in a row. After two the partition
+/// runs alone; the second death while alone parks it. Coming further than every attempt of the generation before clears
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poison {
-    /// The stage in which the process died.
+    /// The stage in which the process died last.
     pub stage: Stage,
     /// In a row, with neighbours.
     pub deaths: u32,

@@ -10,4 +10,5 @@ mod isolation;
 mod jobs;
 mod limits;
 mod local_setup;
+mod poison;
 mod words;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use common::*;
 use proofkeep_store::ids::{JobNumber, WorkerId};
 use proofkeep_store::keys::{self, Family};
-use proofkeep_store::machine::{Command, Refusal, Reply, Rules};
+use proofkeep_store::machine::{Command, MOST_DEATHS, Refusal, Reply, Rules};
 use proofkeep_store::query;
 use proofkeep_store::records::{Attempt, FailureClass, Generation, JobState, OnFailure, PartitionState};
 use proofkeep_store::view::records;
@@ -436,6 +436,27 @@ fn r12_one_key_with_two_requests_never_mixes_two_proofs() {
             Ok(())
         },
     );
+}
+
+/// A partition that died in synthesis, then on the device, then in synthesis again was tried for ever, and cost its
+/// device a process each time: to pass a stage that it had passed before cleared the count.
+#[test]
+fn r13_deaths_that_alternate_between_stages_are_parked() {
+    prevented_by("progress_is_new", "is not parked", |world| {
+        let job = world.new_job(1);
+        for death in 0..MOST_DEATHS {
+            let token = world.synth(job, 0);
+            if death % 2 == 1 {
+                world.run(synth_end(token));
+                world.gpu(job, 0, 0);
+            }
+            world.crash("cpu:0");
+            if world.state(job, 0) == PartitionState::Failed {
+                return Ok(());
+            }
+        }
+        Err(format!("after {MOST_DEATHS} deaths it is not parked"))
+    });
 }
 
 #[test]

@@ -78,14 +78,14 @@ pub struct Process {
     pub quitting: bool,
     /// It is gone, and the store knows.
     pub gone: bool,
-    /// It finished something.
-    pub useful: bool,
     /// Nothing more comes from it; since when.
     pub closed: Option<Instant>,
     /// What it holds.
     pub held: Held,
     /// We killed it, perhaps for one of its leases.
     pub killed: Option<Option<(Token, Failure)>>,
+    /// We killed it since it said nothing that can be understood.
+    pub nonsense: bool,
     /// What its reader still has to do about the last word.
     pub acts: VecDeque<Act>,
     /// What its reader waits for.
@@ -259,10 +259,10 @@ impl Process {
             up: false,
             quitting: false,
             gone: false,
-            useful: false,
             closed: None,
             held: Held::default(),
             killed: None,
+            nonsense: false,
             acts: VecDeque::new(),
             waits: None,
         }

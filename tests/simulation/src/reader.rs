@@ -153,7 +153,6 @@ impl World {
         let Some(process) = run.live.as_mut() else {
             return Ok(());
         };
-        process.useful |= words::is_useful(&word);
         let speaker = Speaker {
             device: &run.device,
             peak: None,
@@ -247,6 +246,7 @@ impl World {
         process.closed = Some(self.time.now());
         let known = Circumstances {
             killed: process.killed.is_some(),
+            nonsense: process.nonsense,
             quitting: process.quitting,
             oom_counted: Some(child.out_of_memory),
             rss: 0,

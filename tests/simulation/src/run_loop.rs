@@ -113,7 +113,7 @@ impl World {
             return self.look(daemon);
         };
         if let Some(process) = run.live.take_if(|process| process.gone) {
-            run.starts.gone(process.useful, process.since, now);
+            let _ = run.starts.gone(process.held.had_work(), process.since, now);
             self.children.remove(&process.id);
         }
         if run.live.is_none() && !stopping && run.starts.is_due(now) {
@@ -171,9 +171,10 @@ impl World {
     fn watch_silence(&mut self, daemon: &mut Daemon, now: Instant) {
         let mut stop = Vec::new();
         let mut kill = Vec::new();
+        let mut dumb = Vec::new();
         for process in daemon.processes().filter(|process| !process.gone) {
             if is_dumb(process.is_up(), process.since, process.closed, now) {
-                kill.push((process.id, None));
+                dumb.push(process.id);
                 continue;
             }
             for overdue in process.held.overdue(now, &Patience::default()) {
@@ -185,6 +186,12 @@ impl World {
         }
         for (process, token, failure) in stop {
             self.ask_stop(daemon, process, token, &failure);
+        }
+        for id in dumb {
+            if let Some(process) = daemon.process(id) {
+                process.nonsense = true;
+            }
+            self.kill(daemon, id, None);
         }
         for (process, culprit) in kill {
             self.kill(daemon, process, culprit);

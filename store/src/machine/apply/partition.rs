@@ -2,7 +2,7 @@
 
 use super::job::put;
 use crate::event::{AttemptEnd, Event, Next, What};
-use crate::ids::{JobNumber, Token, WorkerId};
+use crate::ids::{Digest, JobNumber, Token, WorkerId};
 use crate::keys;
 use crate::machine::{StepError, Transaction};
 use crate::records::{
@@ -84,7 +84,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             end_lease(tx, &mut job, *token)?;
             partition.state = PartitionState::Synthesized;
             partition.token = None;
-            clear_poison(&mut partition, Stage::Synth);
+            came_further(tx, &job, &mut partition, Reached::Witness)?;
             change_attempt(tx, &partition, |attempt| {
                 attempt.synth_ms = Some(*synth_ms);
                 attempt.witness = Some(*witness);
@@ -123,7 +123,9 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
                 attempt.gpu_started_at = Some(event.at);
             })?;
         }
-        What::Checkpointed { .. } => clear_poison(&mut partition, Stage::Prove),
+        What::Checkpointed { witness, pieces, .. } if !pieces.is_empty() => {
+            came_further(tx, &job, &mut partition, Reached::NewPiece(*witness))?;
+        }
         What::ProveEnded {
             token,
             gpu_ms,
@@ -146,7 +148,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
             }
             partition.state = PartitionState::Finishing;
             partition.worker = None;
-            clear_poison(&mut partition, Stage::Prove);
+            came_further(tx, &job, &mut partition, Reached::Finish)?;
             change_attempt(tx, &partition, |attempt| {
                 attempt.stage = Stage::Finish;
                 attempt.gpu_ms = Some(*gpu_ms);
@@ -163,7 +165,7 @@ pub(super) fn apply(tx: &mut Transaction<'_>, event: &Event) -> Result<(), StepE
                 free_any_worker(tx, event, *token)?;
             }
             end_lease(tx, &mut job, *token)?;
-            clear_poison(&mut partition, Stage::Finish);
+            clear_poison(&mut partition);
             close(&mut partition, PartitionState::Proved);
             tx.delete(keys::checkpoint(number, index))?;
             change_attempt(tx, &partition, |attempt| {
@@ -197,7 +199,7 @@ fn attempt_ended(
     end: &AttemptEnd,
 ) -> Result<(), StepError> {
     let class = end.failure.class;
-    let stage = partition.state.stage();
+    let (stage, suspected) = (partition.state.stage(), partition.state.suspected());
     if let Some(token) = partition.token {
         if tx.rules.every_end_ends_the_lease {
             end_lease(tx, job, token)?;
@@ -226,7 +228,7 @@ fn attempt_ended(
     if end.counted {
         partition.counted += 1;
     }
-    match (end.crashed, stage) {
+    match (end.crashed, suspected) {
         (true, Some(stage)) => note_death(partition, stage),
         _ if end.counted => partition.poison = None,
         _ => {}
@@ -267,16 +269,16 @@ fn attempt_ended(
     Ok(())
 }
 
-/// One more death in this stage, or the first one in it.
+/// One more death in a row, this time in `stage`.
 fn note_death(partition: &mut Partition, stage: Stage) {
-    let mut poison = partition
+    let (deaths, deaths_alone) = partition
         .poison
-        .filter(|poison| poison.stage == stage)
-        .unwrap_or(Poison {
-            stage,
-            deaths: 0,
-            deaths_alone: 0,
-        });
+        .map_or((0, 0), |poison| (poison.deaths, poison.deaths_alone));
+    let mut poison = Poison {
+        stage,
+        deaths,
+        deaths_alone,
+    };
     if partition.alone {
         poison.deaths_alone += 1;
     } else {
@@ -285,9 +287,61 @@ fn note_death(partition: &mut Partition, stage: Stage) {
     partition.poison = Some(poison);
 }
 
-fn clear_poison(partition: &mut Partition, stage: Stage) {
-    if partition.poison.is_some_and(|poison| poison.stage == stage) {
-        partition.poison = None;
+/// How far an attempt has come.
+enum Reached {
+    /// It has a witness.
+    Witness,
+    /// A piece was saved that wasn't there, of the proof of this witness.
+    NewPiece(Digest),
+    /// It has left the device.
+    Finish,
+}
+
+/// Forgets the deaths of a partition that has come further than every attempt of this generation before. To pass a stage
+/// that was passed before is no progress: one that dies now here and now there would never be parked.
+fn came_further(
+    tx: &Transaction<'_>,
+    job: &Job,
+    partition: &mut Partition,
+    reached: Reached,
+) -> Result<(), StepError> {
+    // Attempts are looked at only where something died, so this costs nothing as a rule.
+    if partition.poison.is_none() {
+        return Ok(());
+    }
+    let before = if tx.rules.progress_is_new {
+        partition.attempts
+    } else {
+        0
+    };
+    for number in (1..before).rev() {
+        let of = AttemptRef {
+            job: job.number,
+            partition: partition.index,
+            number,
+        };
+        let Some(before) = tx.record::<Attempt>(&keys::attempt(of))? else {
+            break;
+        };
+        if before.generation != job.generation {
+            break;
+        }
+        let as_far = match reached {
+            Reached::Witness => before.witness.is_some(),
+            // Pieces of another witness are dropped, so that those of a witness that changes are new each time.
+            Reached::NewPiece(witness) => before.witness.is_some_and(|before| before != witness),
+            Reached::Finish => before.stage == Stage::Finish,
+        };
+        if as_far {
+            return Ok(());
+        }
+    }
+    clear_poison(partition);
+    Ok(())
+}
+
+fn clear_poison(partition: &mut Partition) {
+    if partition.poison.take().is_some() {
         partition.alone = partition.out_of_memory > 0;
     }
 }

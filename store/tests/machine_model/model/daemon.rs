@@ -23,6 +23,16 @@ impl Model {
         };
         self.devices[at].process = None;
         let own_fault = own_fault && culprit.is_none();
+        // A witness that waits is to blame only where nothing was at work.
+        let imports = self
+            .circuits
+            .values()
+            .any(|circuit| matches!(circuit, Circuit::Importing { process: Some(of), .. } if *of == process));
+        let at_work = imports
+            || self
+                .opened_in(process)
+                .iter()
+                .any(|partition| partition.token.is_some());
         let numbers: Vec<JobNumber> = self.jobs.keys().copied().collect();
         for number in numbers {
             for index in 0..self.jobs[&number].partitions.len() {
@@ -35,6 +45,7 @@ impl Model {
                     (None, Some(_)) => class,
                     _ => FailureClass::Interrupted,
                 };
+                let own_fault = own_fault && (partition.token.is_some() || !at_work);
                 self.end(number, index, class, own_fault, now);
             }
         }

@@ -27,6 +27,9 @@ pub struct Partition {
     /// Stage, deaths with neighbours, deaths alone.
     pub poison: Option<(Stage, u32, u32)>,
     pub pieces: BTreeSet<String>,
+    /// Of this generation: the witnesses that were made, in the order of the attempts, and whether one left its device.
+    pub witnesses: Vec<Digest>,
+    pub left_device: bool,
     pub recheck: bool,
 }
 
@@ -44,14 +47,15 @@ impl Partition {
             out_of_memory: 0,
             poison: None,
             pieces: BTreeSet::new(),
+            witnesses: Vec::new(),
+            left_device: false,
             recheck,
         }
     }
 
-    /// Progress in a stage clears the deaths in it; who ran out of memory stays alone.
-    fn progress(&mut self, stage: Stage) {
-        if self.poison.is_some_and(|(at, ..)| at == stage) {
-            self.poison = None;
+    /// To come further than ever in this generation clears the deaths; who ran out of memory stays alone.
+    fn progress(&mut self, further: bool) {
+        if further && self.poison.take().is_some() {
             self.alone = self.out_of_memory > 0;
         }
     }

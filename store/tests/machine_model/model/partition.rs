@@ -97,7 +97,8 @@ impl Model {
         let stopping = matches!(job.state, JobState::Stopping(_));
         let partition = &mut job.partitions[index];
         let stage = partition.state.stage();
-        let died = stage.filter(|_| own_fault);
+        let waits = (partition.state == PartitionState::Synthesized).then_some(Stage::Synth);
+        let died = stage.or(waits).filter(|_| own_fault);
         let last = partition.counted + 1 >= max;
         let back_off = 1000 * 4_u64.pow(partition.counted.min(10));
         let mut class = class;
@@ -124,10 +125,7 @@ impl Model {
         }
         let was_alone = partition.alone;
         if let Some(stage) = died {
-            let (mut with, mut alone) = match partition.poison {
-                Some((at, with, alone)) if at == stage => (with, alone),
-                _ => (0, 0),
-            };
+            let (mut with, mut alone) = partition.poison.map_or((0, 0), |(_, with, alone)| (with, alone));
             if was_alone {
                 alone += 1
             } else {
@@ -178,7 +176,8 @@ impl Model {
                 let partition = model.partition(job, index);
                 partition.state = PartitionState::Synthesized;
                 partition.token = None;
-                partition.progress(Stage::Synth);
+                partition.progress(partition.witnesses.is_empty());
+                partition.witnesses.push(end.witness);
                 Answer::Done
             }),
             Command::Checkpoint { token, pieces, .. } => {
@@ -194,7 +193,12 @@ impl Model {
                     if partition.pieces.len() == before {
                         return Answer::Unchanged;
                     }
-                    partition.progress(Stage::Prove);
+                    // Pieces of another witness are thrown away, so new ones of it are no progress.
+                    let same = partition
+                        .witnesses
+                        .iter()
+                        .all(|made| Some(made) == partition.witnesses.last());
+                    partition.progress(same);
                     Answer::Done
                 })
             }
@@ -205,7 +209,8 @@ impl Model {
                 _ => self.word(*token, Stage::Prove, |model, job, index| {
                     let partition = model.partition(job, index);
                     partition.state = PartitionState::Finishing;
-                    partition.progress(Stage::Prove);
+                    let first = !std::mem::replace(&mut partition.left_device, true);
+                    partition.progress(first);
                     let worker = partition.worker.take();
                     model.free(worker);
                     Answer::Done
@@ -213,7 +218,7 @@ impl Model {
             },
             Command::ProofStored(stored) => self.word(stored.token, Stage::Finish, |model, job, index| {
                 let partition = model.partition(job, index);
-                partition.progress(Stage::Finish);
+                partition.progress(true);
                 partition.rest(PartitionState::Proved);
                 partition.pieces.clear();
                 model.count("attempts", "ok");
