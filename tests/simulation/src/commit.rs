@@ -3,7 +3,7 @@
 use proofkeep_store::commit::{Committed, Group};
 use proofkeep_store::ids::JobNumber;
 use proofkeep_store::keys;
-use proofkeep_store::machine::{Command, Context, Refusal, Reply, StepError};
+use proofkeep_store::machine::{Command, Context, MOST_DEATHS, Refusal, Reply, StepError};
 use proofkeep_store::records::{FailureClass, Generation, Job, JobState};
 use proofkeep_store::view::{ReadError, View as _};
 
@@ -85,6 +85,9 @@ impl World {
     /// Nobody fails for something that never happened to it.
     fn judge(&mut self, facts: Facts) -> Result<(), String> {
         self.count_many("proofs", facts.proved);
+        for (job, partition, generation, alone) in facts.deaths {
+            self.death(job, partition, generation, alone)?;
+        }
         for (job, partition, failure) in facts.failed {
             let blamed = self
                 .blame
@@ -108,6 +111,29 @@ impl World {
                 _ => "jobs expired",
             });
             self.blameless(job)?;
+        }
+        Ok(())
+    }
+
+    /// A death by a process's own fault is counted for a partition: who was alone is guilty, and nobody kills processes
+    /// for ever, in whatever pattern: twice the number that is promised, since a failure that is counted apart starts the
+    /// count anew, and deaths that a power cut took back are counted here too.
+    fn death(&mut self, job: JobNumber, partition: u32, generation: u32, alone: bool) -> Result<(), String> {
+        let kills = self
+            .blame
+            .get(&(job.0, partition))
+            .is_some_and(|classes| classes.contains(&FailureClass::Poison));
+        if alone && !kills {
+            return Err(format!(
+                "partition {partition} of job {job} was alone in a process that died and didn't kill it"
+            ));
+        }
+        let deaths = self.deaths.entry((job.0, partition, generation)).or_default();
+        *deaths += 1;
+        if kills && *deaths > 2 * MOST_DEATHS {
+            return Err(format!(
+                "partition {partition} of job {job} killed {deaths} processes in generation {generation} and goes on"
+            ));
         }
         Ok(())
     }

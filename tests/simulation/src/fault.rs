@@ -72,6 +72,7 @@ impl World {
         self.users.lose_calls();
         let jobs = self.sequence(Sequence::Job);
         self.blame.retain(|(job, _), _| *job <= jobs);
+        self.deaths.retain(|(job, ..), _| *job <= jobs);
         self.daemon = None;
     }
 

@@ -10,6 +10,8 @@ pub enum Nature {
     Good,
     /// It kills the process in this stage, always.
     Poison(Stage),
+    /// It kills the process too, in whatever stage, now here and now there, and never comes to a proof.
+    Restless,
     /// It takes all the memory there is, always.
     Hog,
     /// The same while there are neighbours.
@@ -31,6 +33,7 @@ impl Nature {
             Self::Poison(Stage::Synth) => b'p',
             Self::Poison(Stage::Prove) => b'q',
             Self::Poison(Stage::Finish) => b'r',
+            Self::Restless => b'a',
             Self::Hog => b'h',
             Self::Glutton => b'o',
             Self::Invalid => b'i',
@@ -46,6 +49,7 @@ impl Nature {
             b'p' => Self::Poison(Stage::Synth),
             b'q' => Self::Poison(Stage::Prove),
             b'r' => Self::Poison(Stage::Finish),
+            b'a' => Self::Restless,
             b'h' => Self::Hog,
             b'o' => Self::Glutton,
             b'i' => Self::Invalid,

@@ -1,6 +1,8 @@
 //! The invariants that can be checked on what a command touched, after each command: those of the states' page, from the
 //! records alone. The rest, and these again, are checked by `fsck` now and then.
 
+mod deaths;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proofkeep_store::codec::{self, Record};
@@ -26,6 +28,8 @@ pub struct Facts {
     pub proved: u64,
     /// Attempts that ended just now.
     pub attempts: u64,
+    /// Partitions whose process died by its own fault just now: the generation, and whether they were alone in it.
+    pub deaths: Vec<(JobNumber, u32, u32, bool)>,
 }
 
 /// What must be remembered between two commands.
@@ -86,6 +90,7 @@ impl Watch {
             }
         }
         look.counted()?;
+        look.deaths()?;
         Ok(look.facts)
     }
 

@@ -42,6 +42,8 @@ pub struct World {
     pub(crate) children: BTreeMap<ProcessId, Child>,
     /// What really happened to partitions: what they may fail for.
     pub(crate) blame: BTreeMap<(u64, u32), BTreeSet<FailureClass>>,
+    /// Deaths of processes that were counted for a partition in a generation.
+    pub(crate) deaths: BTreeMap<(u64, u32, u32), u32>,
     pub(crate) counts: Counts,
     pub(crate) daemon: Option<Daemon>,
     /// Things go wrong.
@@ -84,6 +86,7 @@ impl World {
             users: Users::default(),
             children: BTreeMap::new(),
             blame: BTreeMap::new(),
+            deaths: BTreeMap::new(),
             counts: Counts::default(),
             daemon: None,
             rough: true,

@@ -127,8 +127,17 @@ impl Child {
                 .into_iter()
                 .collect()
         };
+        let kills = match nature {
+            Nature::Poison(at) => at == stage,
+            Nature::Restless => match stage {
+                Stage::Synth => chance.one_in(3),
+                Stage::Prove => chance.one_in(4),
+                Stage::Finish => true,
+            },
+            _ => false,
+        };
         match nature {
-            Nature::Poison(at) if at == stage => {
+            _ if kills => {
                 let status = match chance.below(3) {
                     0 => ExitStatus::from_raw(SIGABRT),
                     1 => ExitStatus::from_raw(SIGSEGV),

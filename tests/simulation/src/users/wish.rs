@@ -188,6 +188,8 @@ fn some_natures(chance: &mut Chance, count: usize) -> Vec<Nature> {
             Nature::Poison(Stage::Synth),
             Nature::Poison(Stage::Prove),
             Nature::Poison(Stage::Finish),
+            Nature::Restless,
+            Nature::Restless,
             Nature::Hog,
             Nature::Glutton,
             Nature::Invalid,
