@@ -4,7 +4,8 @@
 //! cargo test --release -p proofkeep-tests --test crash_poison -- --nocapture
 //! ```
 //! The rule: a death by the process's own fault counts for what was at work in it, in its stage. After two in a row a
-//! partition runs alone; two more while it is alone park it. So a guilty one has four attempts, and an innocent one, which
+//! partition runs alone; two more while it is alone park it. So a guilty one has four attempts (some more if it comes further
+//! between two deaths), and an innocent one, which
 //! dies with it twice at most before the two are apart, ends as it would have.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -35,6 +36,10 @@ const SAVING: [&str; 6] = [
 ];
 /// SIGKILLs from outside that one partition lives through.
 const KILLS: u64 = 20;
+/// Poisoned jobs on one device, and as many healthy ones.
+const POISONED: u64 = 4;
+/// What the daemon says when it puts a start off.
+const PUT_OFF: &str = "the next start is put off";
 
 /// What a scene saw.
 #[derive(Default)]
@@ -160,6 +165,86 @@ fn parked(how: &str, stage: &str) -> Seen {
     }
 }
 
+/// One that dies now here and now there, and makes no progress, is parked after the deaths that are promised.
+fn alternates(turns: &[&str], most: usize) -> Seen {
+    let server = Scripted::start(&SAVING);
+    let marks = server.directory.path().join("restless");
+    let restless = json!({ "crash": { "stage": "turns", "how": "abort", "turns": turns } });
+    let job = server.submit(&body(&server, &marks, &[restless, small(), small()]));
+    let ended = server.wait_for_end(&job);
+    assert_eq!(ended["state"], "failed", "{turns:?}: {ended}");
+    assert_eq!(
+        ended["partitions"][0]["error"]["code"], "crashes-its-worker",
+        "{turns:?}: {ended}"
+    );
+    let ends = classes(&ended, 0);
+    assert!(
+        ends.len() <= most,
+        "{turns:?}: {} deaths, at most {most} were promised: {ended}",
+        ends.len()
+    );
+    (1..3).for_each(|index| innocent(&ended, index));
+    server.check();
+    Seen {
+        deaths: ends.len() as u64,
+        parked: 1,
+        innocent: 2,
+    }
+}
+
+/// Healthy jobs of a device that a poisoned one keeps killing: nobody waits for a back-off between two starts, which is
+/// for processes that can't start. Each death is followed by one start, and nothing says that a start was put off.
+fn healthy_jobs_have_a_worker_all_the_time() -> Seen {
+    let server = Scripted::start(&["--cpu-devices", "1", "--memory", "8GiB"]);
+    let directory = server.directory.path().to_owned();
+    let poison = json!({ "crash": { "stage": "turns", "how": "abort", "turns": ["synth"] } });
+    let poisoned: Vec<String> = (0..POISONED)
+        .map(|index| {
+            let marks = directory.join(format!("poison-{index}"));
+            let mut body = body(&server, &marks, std::slice::from_ref(&poison));
+            body["priority"] = json!("high");
+            server.submit(&body)
+        })
+        .collect();
+    let healthy: Vec<String> = (0..POISONED)
+        .map(|index| {
+            let marks = directory.join(format!("healthy-{index}"));
+            server.submit(&body(&server, &marks, &[small()]))
+        })
+        .collect();
+    let mut deaths = 0;
+    for job in &poisoned {
+        let ended = server.wait_for_end(job);
+        assert_eq!(ended["state"], "failed", "{ended}");
+        deaths += classes(&ended, 0).len() as u64;
+    }
+    for job in &healthy {
+        let ended = server.wait_for_end(job);
+        assert_eq!(ended["state"], "succeeded", "{ended}");
+        innocent(&ended, 0);
+    }
+    let log = server.stderr();
+    assert!(!log.contains(PUT_OFF), "a start was put off:\n{log}");
+    let died = log.matches("the worker process died by SIGABRT").count();
+    assert!(
+        died > 0,
+        "no death is in the log, so this looks at the wrong one:\n{log}"
+    );
+    // One that dies again and again before anything was given to it can't start as far as anybody knows: that is put off.
+    until("a start is put off", || {
+        if let Some(worker) = server.workers().first() {
+            kill_process(*worker);
+        }
+        server.stderr().contains(PUT_OFF)
+    });
+    server.check();
+    Seen {
+        deaths,
+        parked: POISONED,
+        innocent: POISONED,
+    }
+}
+
 /// Somebody kills the process again and again: nobody is to blame, and work goes on beside what was hit.
 fn killed_from_outside() -> Seen {
     let server = Scripted::start(&ARGUMENTS);
@@ -248,6 +333,9 @@ fn who_kills_its_worker_is_parked_and_nobody_else() {
         Box::new(|| parked("exit", "finish")),
         Box::new(|| parked("overflow", "a")),
         Box::new(|| parked("allocate", "h")),
+        Box::new(|| alternates(&["synth", "l"], 6)),
+        Box::new(|| alternates(&["finish", "synth", "prove"], 6)),
+        Box::new(healthy_jobs_have_a_worker_all_the_time),
         Box::new(killed_from_outside),
         Box::new(progress_clears_the_count),
         Box::new(a_retry_starts_anew),

@@ -33,6 +33,9 @@ impl Act<'_> {
         {
             spoil = self.crash(crash)?;
         }
+        if let Some(crash) = crash.filter(|crash| crash.stage == "turns" && self.is_its_turn(crash, stage)) {
+            spoil |= self.crash(crash)?;
+        }
         if let Some(fail) = self.script.fail.as_ref().filter(|fail| fail.stage == stage)
             && self.once_more(&format!("fail-{stage}"), fail.times)
         {
@@ -110,6 +113,16 @@ impl Act<'_> {
             // A test that counts marks finds out by itself.
             let _ = added.and_then(|mut file| file.write_all(b"."));
         }
+    }
+
+    /// This attempt breaks in this stage: each begins with `synth`, which is marked.
+    fn is_its_turn(&self, crash: &Crash, stage: &str) -> bool {
+        let begun = self
+            .file("synth")
+            .and_then(|file| fs::metadata(file).ok())
+            .map_or(0, |meta| meta.len());
+        let turn = usize::try_from(begun.saturating_sub(1)).unwrap_or(0) % crash.turns.len().max(1);
+        crash.turns.get(turn).is_some_and(|of| of == stage)
     }
 
     /// Whether the misfortune of that name happens this time.

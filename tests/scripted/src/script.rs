@@ -70,6 +70,9 @@ pub struct Crash {
     /// How often, then it goes well; `None`: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
+    /// With `stage` `turns`: where each attempt breaks, in turn and from the beginning again. It needs marks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<String>,
 }
 
 /// A wait, with progress, until a file is there.

@@ -95,8 +95,7 @@ impl Client<'_> {
 
     fn submit(&self, rng: &mut ChaCha8Rng) -> Option<()> {
         let mut inputs: Vec<Value> = (0..rng.gen_range(1..6)).map(|_| input(rng)).collect();
-        // A few kill their process each time; its neighbours must not suffer for it. Each costs seconds, since a process
-        // that died without a proof is started again later and later.
+        // A few kill their process each time; its neighbours must not suffer for it.
         let innocent = !rng.gen_bool(0.01);
         if !innocent {
             inputs[0]["crash"] = json!({ "stage": "a", "how": "abort" });
