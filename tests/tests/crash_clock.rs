@@ -350,8 +350,7 @@ fn journal(data: &Path, steps: &[i64]) -> u64 {
         },
     )
     .unwrap();
-    let (mut found, mut events) = (Vec::new(), 0);
-    let mut before = (BootNumber(0), Millis(0));
+    let mut events = Vec::new();
     store
         .read(|view| {
             for number in 1..=query::last_event(view)?.0 {
@@ -360,19 +359,30 @@ fn journal(data: &Path, steps: &[i64]) -> u64 {
                     continue;
                 };
                 assert_eq!(event.number.0, number);
-                assert!(
-                    (event.boot, event.at) >= before,
-                    "event {number} is before the one before it"
-                );
-                before = (event.boot, event.at);
-                events += 1;
-                if let What::ClockStepped { by_ms } = event.what {
-                    found.push(by_ms);
-                }
+                let step = match event.what {
+                    What::ClockStepped { by_ms } => Some(by_ms),
+                    _ => None,
+                };
+                events.push((event.boot, event.at, step));
             }
             Ok::<_, proofkeep_store::view::ReadError>(())
         })
         .unwrap();
+    told(&events, steps);
+    events.len() as u64
+}
+
+/// What the journal tells of the clock: within a boot no event is before the one before it, and each jump is told once.
+fn told(events: &[(BootNumber, Millis, Option<i64>)], steps: &[i64]) {
+    for (number, pair) in events.windows(2).enumerate() {
+        let ((boot, at, _), (next_boot, next_at, _)) = (pair[0], pair[1]);
+        assert!(
+            (next_boot, next_at) >= (boot, at),
+            "event {} of those kept is before the one before it",
+            number + 2
+        );
+    }
+    let found: Vec<i64> = events.iter().filter_map(|(_, _, step)| *step).collect();
     assert_eq!(found.len(), steps.len(), "{found:?}");
     for (found, expected) in found.iter().zip(steps) {
         assert!(
@@ -380,7 +390,71 @@ fn journal(data: &Path, steps: &[i64]) -> u64 {
             "a jump of {expected} s is told as {found} ms"
         );
     }
-    events
+}
+
+/// The other way round: what a daemon that believed the time of day would show is called wrong. Else the jumps show
+/// nothing.
+#[test]
+fn what_a_daemon_without_a_clock_of_its_own_would_show_is_noticed() {
+    let wrong = |what: &str, judged: Box<dyn FnOnce() + std::panic::UnwindSafe>| {
+        let outcome = std::panic::catch_unwind(judged);
+        assert!(outcome.is_err(), "{what} is not noticed");
+    };
+    let hour = HOUR as u64 * 1000;
+    let at = |boot, at, step| (BootNumber(boot), Millis(at), step);
+    let good = vec![
+        at(1, 10 * hour, None),
+        at(1, 10 * hour + 5, Some(-3_600_000)),
+        at(1, 10 * hour + 9, None),
+        // The next boot believes the time of day that it finds.
+        at(2, 9 * hour, None),
+    ];
+    told(&good, &[-HOUR]);
+    let back = vec![good[0], at(1, 9 * hour, Some(-3_600_000)), good[3]];
+    wrong(
+        "time that goes back in a boot",
+        Box::new(move || told(&back, &[-HOUR])),
+    );
+    let (silent, twice) = (vec![good[0], good[2]], vec![good[1], good[1]]);
+    wrong(
+        "a jump that is not told",
+        Box::new(move || told(&silent, &[-HOUR])),
+    );
+    wrong(
+        "a jump that is told twice",
+        Box::new(move || told(&twice, &[-HOUR])),
+    );
+    let other = good.clone();
+    wrong(
+        "a jump of another length",
+        Box::new(move || told(&other, &[2 * HOUR])),
+    );
+
+    let job = |started: &str, ended: &str, ms: i64| {
+        json!({
+            "created_at": "2026-01-01T10:00:00.000Z", "started_at": started, "ended_at": ended,
+            "partitions": [{ "attempts": [{ "started_at": started, "ended_at": ended, "synth_ms": ms }] }],
+        })
+    };
+    let good = job("2026-01-01T10:00:01.000Z", "2026-01-01T10:00:02.000Z", 7);
+    times(&good);
+    durations(&good, true);
+    let back = job("2026-01-01T10:00:01.000Z", "2026-01-01T09:00:02.000Z", 7);
+    wrong("a job that ended before it began", Box::new(move || times(&back)));
+    let negative = job("2026-01-01T10:00:01.000Z", "2026-01-01T10:00:02.000Z", -3_600_000);
+    wrong(
+        "a negative duration",
+        Box::new(move || durations(&negative, true)),
+    );
+    let year = job(
+        "2026-01-01T10:00:01.000Z",
+        "2026-01-01T10:00:02.000Z",
+        YEAR * 1000,
+    );
+    wrong(
+        "a duration of a year in one boot",
+        Box::new(move || durations(&year, true)),
+    );
 }
 
 #[test]

@@ -17,7 +17,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// What a line through the samples of the daemon's last life may rise by in all, from its beginning to its end. Workers
 /// die and start again, so that only their greatest values say something.
-const RISES: [(&str, f64); 3] = [
+pub(crate) const RISES: [(&str, f64); 3] = [
     // Connections come and go; each is one.
     ("daemon_fds", 8.0),
     // Two for each worker process, of which at most two are there at once.
@@ -27,7 +27,7 @@ const RISES: [(&str, f64); 3] = [
 ];
 
 /// What no sample may be above.
-const LIMITS: [(&str, f64); 8] = [
+pub(crate) const LIMITS: [(&str, f64); 8] = [
     ("daemon_rss", 400.0 * MIB),
     ("worker_rss", 600.0 * MIB),
     ("daemon_fds", 200.0),
@@ -42,8 +42,14 @@ const LIMITS: [(&str, f64); 8] = [
 /// Events of one kept job, on average, and those that belong to none: of boots, processes, circuits.
 const EVENTS_OF_A_JOB: f64 = 200.0;
 
-/// Says what grew.
+/// Says what grew, and fails if something did.
 pub(crate) fn check(samples: &Samples) {
+    let wrong = wrong(samples);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What grew, or came too high, in words.
+pub(crate) fn wrong(samples: &Samples) -> Vec<String> {
     let settled = samples.settled();
     let jobs = |sample: &super::sample::Sample| sample.of("jobs_ended");
     let ended = settled.last().map_or(0.0, jobs) - settled.first().map_or(0.0, jobs);
@@ -74,7 +80,7 @@ pub(crate) fn check(samples: &Samples) {
     if kept > KEPT as f64 * EVENTS_OF_A_JOB + daemons {
         wrong.push(format!("{kept:.0} of {all:.0} events are kept, with {KEPT} jobs"));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    wrong
 }
 
 /// By how much the line through a column rises, over the jobs that ended meanwhile.

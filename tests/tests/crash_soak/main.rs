@@ -13,6 +13,7 @@
 
 mod bounds;
 mod client;
+mod control;
 mod sample;
 
 use std::path::{Path, PathBuf};

@@ -38,6 +38,16 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
+    /// One that was never taken; columns that aren't named are 0.
+    pub fn made_up(second: f64, pid: u32, columns: &[(&str, f64)]) -> Self {
+        let mut values = [0.0; COLUMNS.len()];
+        for (name, value) in columns {
+            let column = COLUMNS.iter().position(|(column, _)| column == name);
+            values[column.unwrap_or_else(|| panic!("there is no column {name}"))] = *value;
+        }
+        Self { second, pid, values }
+    }
+
     pub fn of(&self, name: &str) -> f64 {
         let column = COLUMNS.iter().position(|(column, _)| *column == name);
         self.values[column.unwrap_or_else(|| panic!("there is no column {name}"))]
