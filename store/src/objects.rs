@@ -4,6 +4,7 @@
 //! The store's commit thread looks for it under its lock, the sweeper deletes under the same lock, so neither can miss
 //! the other.
 
+mod settling;
 mod sweep;
 mod upload;
 
@@ -22,6 +23,7 @@ use crate::clock::{self, Clock};
 use crate::error::is_disk_full;
 use crate::format::DataDir;
 use crate::ids::{BootNumber, Digest};
+use settling::Settling;
 
 /// Why an object was not written or read.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +104,7 @@ struct Paths {
     boot: BootNumber,
     /// Of this boot; a jump of the wall clock doesn't move it.
     clock: Clock,
+    settling: Settling,
 }
 
 impl Objects {
@@ -113,6 +116,7 @@ impl Objects {
             quarantine: data.quarantine(),
             boot,
             clock: Clock::start(),
+            settling: Settling::default(),
         };
         Self {
             paths: Arc::new(paths),
@@ -154,11 +158,14 @@ impl Objects {
         upload.finish().map(|(digest, _)| digest)
     }
 
-    /// What is known of an object, or `None` if it isn't there.
+    /// What is known of an object, or `None` if it isn't there. One whose name isn't durable yet is not there.
     ///
     /// # Errors
     /// When the system can't say.
     pub fn stat(&self, digest: Digest) -> Result<Option<Stat>, ObjectError> {
+        if !self.paths.settling.is_durable(digest) {
+            return Ok(None);
+        }
         let path = self.path(digest);
         let stat = fs::metadata(&path).and_then(|meta| {
             Ok(Stat {
@@ -178,6 +185,9 @@ impl Objects {
     /// # Errors
     /// When it isn't there or can't be opened.
     pub fn open(&self, digest: Digest) -> Result<File, ObjectError> {
+        if !self.paths.settling.is_durable(digest) {
+            return Err(ObjectError::Missing(digest));
+        }
         let path = self.path(digest);
         File::open(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ObjectError::Missing(digest),

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use http_support::{Server, problem};
-use proofkeep_tests::harness::{Launch, sha256_name, until};
+use proofkeep_tests::harness::{Daemon, Launch, sha256_name, until};
 use proofkeep_tests::shim::{Fault, Shims};
 
 const BYTES: (&str, &str) = ("content-type", "application/octet-stream");
@@ -129,6 +129,59 @@ fn a_full_disk_is_507_and_the_daemon_goes_on() {
     assert_eq!(files_below(&data.join("tmp")), 0);
     std::fs::remove_file(&armed).unwrap();
     assert_eq!(daemon.send("PUT", &path, &[], Some(&bytes)).status, 201);
+}
+
+/// A name whose directory could not be synced may be gone after a power cut: nobody may be told that it is there, neither
+/// while the sync is under way, nor after it failed, nor by the next daemon.
+#[test]
+fn a_name_that_is_not_durable_is_not_there() {
+    for hang in [false, true] {
+        let root = tempfile::tempdir().unwrap();
+        let (data, armed) = (root.path().join("data"), root.path().join("armed"));
+        std::fs::create_dir(&data).unwrap();
+        let fault = Fault {
+            arm_file: Some(armed.clone()),
+            matching: Some("/objects/".to_owned()),
+            hang,
+            times: None,
+            ..Fault::once(&data, "sync", u64::from(!hang))
+        };
+        let shims = Shims {
+            fault: Some(fault),
+            ..Shims::default()
+        };
+        let daemon = Launch::new(&data).shims(shims).start();
+        let bytes = vec![9; 200_000];
+        let path = format!("/v1/blobs/{}", sha256_name(&bytes));
+        let is_there = |daemon: &Daemon| daemon.send("HEAD", &path, &[], None).status;
+        std::fs::write(&armed, "").unwrap();
+        if hang {
+            std::thread::scope(|scope| {
+                let put = scope.spawn(|| daemon.send("PUT", &path, &[], Some(&bytes)).status);
+                // It has its name, and its directory is being synced.
+                until("the file has its name", || {
+                    files_below(&data.join("objects")) == 1
+                });
+                assert_eq!(is_there(&daemon), 404);
+                std::fs::remove_file(&armed).unwrap();
+                assert_eq!(put.join().unwrap(), 201);
+            });
+        } else {
+            let refused = daemon.send("PUT", &path, &[], Some(&bytes));
+            problem(&refused, 500, "io");
+            assert_eq!(is_there(&daemon), 404);
+            std::fs::remove_file(&armed).unwrap();
+            assert_eq!(is_there(&daemon), 404);
+            // The next daemon knows nothing of the failure.
+            daemon.kill();
+            let daemon = Launch::new(&data).start();
+            assert_eq!(is_there(&daemon), 404);
+            assert_eq!(daemon.send("PUT", &path, &[], Some(&bytes)).status, 201);
+            assert_eq!(is_there(&daemon), 200);
+            continue;
+        }
+        assert_eq!(is_there(&daemon), 200);
+    }
 }
 
 fn files_below(directory: &Path) -> usize {

@@ -73,10 +73,17 @@ impl Upload {
             .map_err(ObjectError::io("syncing", &self.path))?;
         let directory = self.paths.directory(digest);
         let target = directory.join(digest.hex());
-        fs::rename(&self.path, &target).map_err(ObjectError::io("renaming", &self.path))?;
-        File::open(&directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(ObjectError::io("syncing", &directory))?;
+        let settling = &self.paths.settling;
+        settling.begin(digest, &target);
+        let named = fs::rename(&self.path, &target)
+            .map_err(ObjectError::io("renaming", &self.path))
+            .and_then(|()| {
+                File::open(&directory)
+                    .and_then(|directory| directory.sync_all())
+                    .map_err(ObjectError::io("syncing", &directory))
+            });
+        settling.end(digest, &target, named.is_ok());
+        named?;
         Ok((digest, self.length))
     }
 
