@@ -25,6 +25,7 @@
 //! With `objects beside`, as in a backup, the bytes of an object lie in a file of their own.
 
 mod error;
+mod examine;
 mod lines;
 mod load;
 mod objects;
@@ -37,6 +38,7 @@ use uuid::Uuid;
 use crate::ids::{Digest, JournalNumber, Millis};
 
 pub use error::SaveError;
+pub use examine::{Examined, examine, repeat};
 pub(crate) use lines::{Lines, Parser};
 pub(crate) use load::load;
 pub use load::{LoadError, Restored};

@@ -50,7 +50,7 @@ impl<W: Write> Writer<W> {
     /// Names an object. With `objects inline` its bytes follow.
     pub fn object(&mut self, digest: Digest, length: u64) -> io::Result<()> {
         self.counts.objects += 1;
-        self.counts.object_bytes += length;
+        self.counts.object_bytes = self.counts.object_bytes.saturating_add(length);
         self.frame(Kind::Object, &[&digest.0, &length.to_le_bytes()])
     }
 

@@ -138,6 +138,11 @@ fn record_keeps_its_promises() {
 }
 
 #[test]
+fn dump_keeps_its_promises() {
+    fuzz("dump");
+}
+
+#[test]
 fn frames_to_worker_keep_their_promises() {
     fuzz("frames-to-worker");
 }

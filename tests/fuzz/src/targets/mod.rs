@@ -1,5 +1,6 @@
 //! The parsers, each with what must hold for whatever it accepts.
 
+mod dumps;
 mod engine;
 mod files;
 mod frames;
@@ -80,6 +81,7 @@ pub fn all() -> impl Iterator<Item = &'static Target> {
         .chain(&engine::ALL)
         .chain(&frames::ALL)
         .chain(&records::ALL)
+        .chain(&dumps::ALL)
 }
 
 /// The target of a name.
