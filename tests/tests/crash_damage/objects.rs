@@ -5,7 +5,7 @@ use proofkeep_tests::harness::{Daemon, proofkeep, sha256_name};
 use rand::Rng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::damage::{Damage, write_in_place};
 use super::scene::{
@@ -206,6 +206,74 @@ fn with_a_damaged_key(daemon: &Daemon, name: &str) -> bool {
     let _ = daemon.upload(file("circuit.zkey"));
     retried(daemon, &id);
     true
+}
+
+/// A key that the daemon made itself nobody can upload again, and made again it would be another one: jobs that need it fail
+/// and say so, until the file comes back from a backup, or the circuit is deleted and added again.
+#[test]
+fn a_damaged_key_that_was_made_here_says_what_can_be_done() {
+    let _alone = alone();
+    let template = Scene::new();
+    let daemon = template.start();
+    upload_all(&daemon);
+    let described = json!({ "r1cs": sha256_name(file("circuit.r1cs")), "setup": "insecure-local" });
+    let _ = daemon.put("/v1/circuits/poseidon2", &described).expect(202);
+    let circuit = imported(&daemon);
+    let name = circuit["files"]["zkey"].as_str().unwrap().to_owned();
+    let bytes = std::fs::read(template.object(&name)).unwrap();
+    assert!(daemon.terminate().success());
+    let ends = |daemon: &Daemon, id: &str| daemon.wait_for_end(id)["state"].as_str().unwrap().to_owned();
+    for (delete, from_backup) in [(true, true), (false, true), (false, false)] {
+        let scene = template.fork();
+        if delete {
+            std::fs::remove_file(scene.object(&name)).unwrap();
+        } else {
+            let mut damaged = bytes.clone();
+            let (from, to) = (bytes.len() / 8, bytes.len() - 2000);
+            damaged[from..to]
+                .iter_mut()
+                .step_by(48)
+                .for_each(|byte| *byte ^= 1);
+            write_in_place(&scene.object(&name), &damaged);
+        }
+        let daemon = scene.start();
+        let id = submit(&daemon, &job(&[witness()]));
+        assert_eq!(ends(&daemon, &id), "failed");
+        let (class, code, detail) = failure(&daemon, &id, 0);
+        assert_eq!(
+            (class.as_str(), code.as_str()),
+            ("params_mismatch", "local-key-lost"),
+            "{detail}"
+        );
+        let circuit_digest = circuit["digest"].as_str().unwrap();
+        for said in [
+            &name,
+            circuit_digest,
+            "from a backup",
+            "delete the circuit and add it again",
+        ] {
+            assert!(detail.contains(said), "{detail}");
+        }
+        if from_backup {
+            assert_eq!(daemon.upload(&bytes), name);
+            let answer = daemon.send("POST", &format!("/v1/jobs/{id}/retry"), &[], None);
+            assert_eq!(answer.status, 202, "{}", answer.text());
+            assert_eq!(ends(&daemon, &id), "succeeded");
+        } else {
+            assert_eq!(
+                daemon.send("DELETE", "/v1/circuits/poseidon2", &[], None).status,
+                204
+            );
+            let _ = daemon.put("/v1/circuits/poseidon2", &described).expect(202);
+            let again = imported(&daemon);
+            assert_eq!(again["state"], "ready", "{again}");
+            assert_ne!(again["files"]["zkey"], circuit["files"]["zkey"]);
+            let id = submit(&daemon, &job(&[witness()]));
+            assert_eq!(ends(&daemon, &id), "succeeded");
+        }
+        assert!(daemon.terminate().success());
+        is_clean(&scene.data);
+    }
 }
 
 /// What the daemon made itself it makes again.

@@ -54,7 +54,9 @@ pub(super) fn pin(
     let zkey = zkey_of(files)?;
     keys.pin(files.digest(), watch, || {
         watch.progress(0);
-        let map = shelf.map(zkey, ".zkey")?;
+        let map = shelf
+            .map(zkey, ".zkey")
+            .map_err(|failure| of_no_other_copy(files, zkey, failure))?;
         let mapped = map.len() as u64;
         let matrices = files
             .matrices
@@ -64,7 +66,7 @@ pub(super) fn pin(
         let bytes: KeyBytes = Arc::new(map);
         let key = ProvingKey::from_zkey_with(bytes, matrices, unfinished(files)).map_err(|error| {
             // An import accepted this file once, so it is the disk's fault, if its digest says so too.
-            check_file(zkey, shelf, watch)
+            check_file(files, zkey, shelf, watch)
                 .err()
                 .unwrap_or_else(|| failure::key(&error))
         })?;
@@ -74,16 +76,45 @@ pub(super) fn pin(
 }
 
 /// After an invalid proof, or when it can't be read: are the key's bytes still those that were imported?
-pub(super) fn check_file(zkey: Digest, shelf: &Shelf, watch: &dyn Watch) -> Result<(), Failure> {
+pub(super) fn check_file(
+    files: &CircuitFiles,
+    zkey: Digest,
+    shelf: &Shelf,
+    watch: &dyn Watch,
+) -> Result<(), Failure> {
     let mut alive = || {
         watch.progress(0);
         watch.stopped().map_or(Ok(()), Err)
     };
     let checked = shelf.map_verified(zkey, "proving key", &mut alive);
-    checked.map(drop).map_err(|failure| match failure.code.as_str() {
+    let failed = |failure: Failure| match failure.code.as_str() {
         "blob-damaged" => Failure::coded(FailureClass::ParamsMismatch, "zkey-damaged", failure.detail),
         _ => failure,
-    })
+    };
+    checked
+        .map(drop)
+        .map_err(|failure| of_no_other_copy(files, zkey, failed(failure)))
+}
+
+/// A key that was made here was never uploaded, so nobody can upload it again, and made again it would be another key: what
+/// there is to do is said instead.
+fn of_no_other_copy(files: &CircuitFiles, zkey: Digest, failure: Failure) -> Failure {
+    let lost = matches!(failure.code.as_str(), "blob-missing" | "zkey-damaged");
+    if !files.local_setup || !lost {
+        return failure;
+    }
+    let found = if failure.code == "blob-missing" {
+        "gone"
+    } else {
+        "damaged"
+    };
+    let detail = format!(
+        "the key {zkey} of circuit {}, which was made here (setup insecure-local), is {found} on disk and can't be made \
+         again as it was: put the file {zkey} back from a backup with PUT /v1/blobs/{zkey} and retry; or delete the circuit \
+         and add it again, which makes another key, and submit the jobs anew",
+        files.digest()
+    );
+    Failure::coded(FailureClass::ParamsMismatch, "local-key-lost", detail)
 }
 
 /// The compiled matrices. Nobody can upload them again, so those that are gone or damaged are compiled again from what

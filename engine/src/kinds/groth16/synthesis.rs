@@ -41,7 +41,7 @@ pub(super) fn synthesize(task: &SynthTask<'_>, watch: &dyn Watch) -> Result<Read
     };
     go_on(watch, 700)?;
     if task.recheck {
-        let found = key::check_file(key.digest, task.shelf, watch);
+        let found = key::check_file(files, key.digest, task.shelf, watch);
         if found.is_err() {
             // The resident one was made from that file; whoever uploads it again must not meet it.
             task.keys.evict(files.digest());
