@@ -66,6 +66,8 @@ pub struct Config {
     pub checkpoint_after: Duration,
     /// How long a stop waits for work to reach an edge.
     pub grace: Duration,
+    /// From the end of a check of the whole store to the next; zero: never.
+    pub scrub_every: Duration,
     /// The largest upload, in bytes.
     pub max_upload: u64,
     /// The most memory that a circom calculator may use, in bytes.
@@ -89,6 +91,7 @@ struct File {
     max_jobs: Option<u64>,
     checkpoint_after: Option<toml::Spanned<String>>,
     grace: Option<toml::Spanned<String>>,
+    scrub_every: Option<toml::Spanned<String>>,
     max_upload: Option<toml::Spanned<String>>,
     wasm_memory: Option<toml::Spanned<String>>,
     wasm_fuel: Option<u64>,
@@ -111,6 +114,7 @@ impl Config {
             max_jobs: 100_000,
             checkpoint_after: Duration::from_secs(1),
             grace: Duration::from_secs(20),
+            scrub_every: Duration::from_secs(24 * 3600),
             max_upload: 64 << 30,
             wasm_memory: 256 << 20,
             wasm_fuel: 100_000_000_000,
@@ -160,6 +164,7 @@ impl Config {
             &mut self.checkpoint_after,
         )?;
         duration(file.grace, "grace", &mut self.grace)?;
+        duration(file.scrub_every, "scrub_every", &mut self.scrub_every)?;
         if let Some(listen) = file.listen {
             self.listen = listen
                 .get_ref()
@@ -239,6 +244,13 @@ impl Config {
             &mut self.checkpoint_after,
         )?;
         set(&get, "PROOFKEEP_GRACE", DURATION, parse_duration, &mut self.grace)?;
+        set(
+            &get,
+            "PROOFKEEP_SCRUB_EVERY",
+            DURATION,
+            parse_duration,
+            &mut self.scrub_every,
+        )?;
         set(
             &get,
             "PROOFKEEP_MAX_UPLOAD",

@@ -97,7 +97,8 @@ impl DaemonError {
                 | OpenError::NoDatabase { .. }
                 | OpenError::Damaged { .. }
                 | OpenError::Lost { .. }
-                | OpenError::Record { .. },
+                | OpenError::Record { .. }
+                | OpenError::Needed { .. },
             ))
             | Self::Panicked
             | Self::Deaf => u8::try_from(EXIT_STORE).unwrap_or(1),
@@ -191,6 +192,7 @@ fn engine_config(config: Config, options: &Options) -> EngineConfig {
         budget: Some(config.memory),
         max_jobs: Some(config.max_jobs),
         checkpoint_after: config.checkpoint_after,
+        scrub_every: config.scrub_every,
         wasm_memory_bytes: config.wasm_memory,
         wasm_fuel: config.wasm_fuel,
         allow_insecure_setup: config.allow_insecure_setup,

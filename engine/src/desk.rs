@@ -75,6 +75,16 @@ pub(crate) fn unreadable(error: &dyn std::fmt::Display) -> Problem {
     Problem::new(500, "store-unreadable", "the store can't be read", detail)
 }
 
+/// A record of one job is damaged; the others go on.
+#[must_use]
+pub fn job_damaged(why: &dyn std::fmt::Display) -> Problem {
+    let detail = format!(
+        "{why}; the other jobs go on. Stop the daemon, run `proofkeep fsck --repair`, which puts back what the job's journal \
+         still says, and start it again. If the job stays damaged, restore the last backup into a new directory"
+    );
+    Problem::new(500, "job-damaged", "a record of the job is damaged", detail)
+}
+
 /// An object can't be read or written.
 pub fn object_problem(error: &ObjectError) -> Problem {
     match error {

@@ -6,6 +6,7 @@
 
 pub mod budget;
 pub mod circuits;
+pub mod damage;
 pub mod desk;
 pub mod device;
 pub mod kinds;
@@ -16,6 +17,7 @@ pub mod protocol;
 pub mod recover;
 pub mod request;
 pub mod schedule;
+pub mod scrub;
 pub mod service;
 mod shared;
 pub mod shelf;

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::keys::{self, Family};
 use proofkeep_store::machine::Command;
+use proofkeep_store::mend::Mended;
 use proofkeep_store::records::{Failure, FailureClass, Job, JobState};
-use proofkeep_store::view::ReadError;
-use proofkeep_store::{CommitError, ObjectError, query};
+use proofkeep_store::view::{ReadError, Readable, View};
+use proofkeep_store::{CommitError, ObjectError, OpenError, Store, query};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::shared::Core;
@@ -138,6 +139,33 @@ fn worker_of_ours(pid: Pid, lock: &Path) -> Option<OwnedFd> {
     (is_worker && holds).then_some(handle)
 }
 
+/// Looks at what is live before anything acts on it: what the journal says is put back, a job that can't be put back is
+/// taken out of the queue. What was done is what the caller is to say.
+///
+/// # Errors
+/// When a record is damaged that every job needs.
+pub(crate) fn mend(store: &Store) -> Result<Mended, OpenError> {
+    let start = Instant::now();
+    let mended = store.mend_live()?;
+    tracing::debug!("what is live was checked in {} ms", start.elapsed().as_millis());
+    Ok(mended)
+}
+
+/// Notes what a look at the store came to, for the log and for who asks.
+pub(crate) fn note(core: &Core, mended: &Mended) {
+    let at = core.clock.now();
+    for finding in &mended.mended {
+        core.damage.mended(finding.to_string());
+    }
+    for finding in &mended.left {
+        let key = hex::decode(&finding.key).unwrap_or_default();
+        core.damage.record("start", &key, &finding.text, at);
+    }
+    for (job, why) in &mended.set_aside {
+        core.damage.set_aside(*job, why);
+    }
+}
+
 /// Opens the boot, then ends the jobs that lost a file, then removes what uploads left behind.
 pub(crate) fn open_boot(
     core: &Arc<Core>,
@@ -158,7 +186,8 @@ pub(crate) fn open_boot(
 fn fail_without_inputs(core: &Core) -> Result<(), RecoverError> {
     let mut after = None;
     loop {
-        let page = core.handle.read(|view| query::active_jobs(view, after, 64))?;
+        let read = |view: &dyn View| query::active_jobs(&Readable::new(view), after, 64);
+        let page = core.handle.read(read)?;
         for job in &page.jobs {
             let missing = missing_object(core, job.number)?;
             if let Some(command) = without_input(job, missing) {

@@ -13,6 +13,7 @@ use proofkeep_store::{CommitError, Committed, Handle, ObjectError, Objects, quer
 use tokio::sync::Notify;
 
 use crate::budget::Ledger;
+use crate::damage::Damage;
 use crate::kinds::groth16::headers;
 use crate::kinds::{Kind, Kinds};
 
@@ -36,6 +37,8 @@ pub(crate) struct Core {
     pub bell: Notify,
     /// Jobs that may be ready for their final check.
     pub hints: Mutex<BTreeSet<JobNumber>>,
+    /// What is damaged.
+    pub damage: Damage,
     verification_keys: Mutex<BTreeMap<Digest, Arc<Vec<u8>>>>,
 }
 
@@ -68,6 +71,7 @@ impl Core {
             allow_insecure_setup,
             bell: Notify::new(),
             hints: Mutex::default(),
+            damage: Damage::default(),
             verification_keys: Mutex::default(),
         }
     }

@@ -33,7 +33,7 @@ pub use shared::Stats;
 
 use crate::clock::Clock;
 use crate::error::OpenError;
-use crate::ids::{Digest, JournalNumber};
+use crate::ids::{Digest, JobNumber, JournalNumber};
 use crate::keys;
 use crate::machine::{Command, Machine, Refusal, Reply};
 use crate::objects::{ObjectError, Objects, Swept};
@@ -77,6 +77,14 @@ pub enum CommitError {
     /// The daemon is stopping.
     #[error("the store is closed; the daemon is stopping")]
     Stopped,
+    /// A record of this job is damaged, and the command needs it.
+    #[error("the store can't decide this: {why}; restart the daemon, or run `proofkeep fsck`")]
+    Damaged {
+        /// Whose record.
+        job: JobNumber,
+        /// Which record, and what is wrong with it.
+        why: String,
+    },
     /// Records that the command needs are damaged, or an object can't be looked at.
     #[error("the store can't decide this: {0}; run `proofkeep fsck`")]
     Unreadable(String),

@@ -108,12 +108,22 @@ pub enum OpenError {
         mark: PathBuf,
     },
     /// A record that every store has can't be read.
-    #[error("the store {} opens, but {source}; run `proofkeep fsck`", .path.display())]
+    #[error("the store {} opens, but {source}, and everything needs it: restore the last backup into a new directory (`proofkeep fsck` says what else is damaged)", .path.display())]
     Record {
         /// The database's directory.
         path: PathBuf,
         /// What is wrong.
         source: crate::view::ReadError,
+    },
+    /// A record that every job needs is not what it must be.
+    #[error("the store {} opens, but {place} is damaged: {what}, and every job needs it: restore the last backup into a new directory (`proofkeep fsck` says what else is damaged)", .path.display())]
+    Needed {
+        /// The database's directory.
+        path: PathBuf,
+        /// Which record, in words.
+        place: String,
+        /// What is wrong with it.
+        what: String,
     },
     /// No space is left.
     #[error("no space is left on the disk of {} while {doing}; free some and start again", .path.display())]

@@ -1,6 +1,8 @@
 //! Where each record lies. One tree, one byte of family in front, numbers big-endian so that the order of the keys is
 //! the order that queries want.
 
+mod families;
+
 use uuid::Uuid;
 
 use crate::ids::{BootNumber, Digest, JobNumber, JournalNumber, Millis, Token, WorkerId};
@@ -427,6 +429,35 @@ pub fn circuit_name(name: &str) -> Key {
 #[must_use]
 pub fn importing(digest: Digest) -> Key {
     key(Family::Importing, &[&digest.0])
+}
+
+/// The job that a key is about, if it is about one job.
+#[must_use]
+pub fn job_of(key: &[u8]) -> Option<JobNumber> {
+    match Family::of(key)? {
+        Family::Job
+        | Family::Generation
+        | Family::Partition
+        | Family::Attempt
+        | Family::Checkpoint
+        | Family::Proof
+        | Family::Quarantine
+        | Family::Request
+        | Family::Active
+        | Family::Open
+        | Family::Done
+        | Family::Needs
+        | Family::JobEvent
+        | Family::Pruning => parse_job(key),
+        Family::Ready => parse_ready(key).map(|(_, job, _)| job),
+        Family::Retry => parse_retry(key).map(|(_, job, _)| job),
+        Family::Deadline => parse_deadline(key).map(|(_, job)| job),
+        Family::Reference if key.len() == 41 => {
+            let job = key.last_chunk()?;
+            Some(JobNumber(u64::from_be_bytes(*job)))
+        }
+        _ => None,
+    }
 }
 
 /// Reads the job and partition at the end of an index key.

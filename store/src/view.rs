@@ -1,9 +1,15 @@
 //! Reading, without saying from where: the state machine, the queries and `fsck` see a [`View`], never sled.
 
+mod readable;
+
 use std::collections::BTreeMap;
 
 use crate::codec::{Damage, Record};
-use crate::keys::Key;
+use crate::fsck::describe;
+use crate::ids::JobNumber;
+use crate::keys::{self, Key};
+
+pub use readable::Readable;
 
 /// Keys and values in key order, read as of one moment.
 pub trait View {
@@ -97,10 +103,14 @@ pub fn for_each(
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// What lies at a key is not what was written there.
-    #[error("the record at key {key} is damaged: {damage}")]
+    #[error("{place} (key {key}) is damaged: {damage}")]
     Damaged {
         /// The key, in hex.
         key: String,
+        /// Where that is, in words.
+        place: String,
+        /// The job it belongs to, if it is one's.
+        job: Option<JobNumber>,
         /// What is wrong.
         damage: Damage,
     },
@@ -110,11 +120,22 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// The job whose record is damaged, if it is one's.
+    #[must_use]
+    pub fn job(&self) -> Option<JobNumber> {
+        match self {
+            Self::Damaged { job, .. } => *job,
+            Self::Storage(_) => None,
+        }
+    }
+
     /// A damaged record at `key`.
     #[must_use]
     pub fn damaged(key: &[u8], damage: Damage) -> Self {
         Self::Damaged {
             key: hex::encode(key),
+            place: describe(key),
+            job: keys::job_of(key),
             damage,
         }
     }

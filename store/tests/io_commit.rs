@@ -367,7 +367,10 @@ fn a_damaged_record_fails_its_command_and_no_other() {
         actor: "tester".into(),
     });
     match cancel {
-        Err(CommitError::Unreadable(why)) => assert!(why.contains("expected Job, found Number"), "{why}"),
+        Err(CommitError::Damaged { job: of, why }) => {
+            assert_eq!(of, job);
+            assert!(why.contains("expected Job, found Number"), "{why}");
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(

@@ -55,6 +55,9 @@ pub struct Serve {
     /// How long a stop waits for work to reach an edge [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     grace: Option<Duration>,
+    /// The whole store is checked, a little at a time, so long after it was last; 0s: never [default: 24h]
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
+    scrub_every: Option<Duration>,
     /// The largest upload [default: 64GiB]
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     max_upload: Option<u64>,
@@ -92,6 +95,7 @@ impl Serve {
         set(self.max_jobs, &mut config.max_jobs);
         set(self.checkpoint_after, &mut config.checkpoint_after);
         set(self.grace, &mut config.grace);
+        set(self.scrub_every, &mut config.scrub_every);
         set(self.max_upload, &mut config.max_upload);
         set(self.wasm_memory, &mut config.wasm_memory);
         set(self.wasm_fuel, &mut config.wasm_fuel);

@@ -59,6 +59,9 @@ pub fn text(job: &Value) -> String {
 /// The first line: id, state, circuit, how far.
 pub fn head(job: &Value) -> String {
     let (id, state) = (plain(&job["id"]), plain(&job["state"]));
+    if state == "damaged" {
+        return format!("{id}  {state:<10} {}", plain(&job["error"]["detail"]));
+    }
     let kind = plain(&job["kind"]);
     let circuit = if job["circuit"].is_null() {
         String::new()

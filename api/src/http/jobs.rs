@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use proofkeep_engine::desk::job_damaged;
 use proofkeep_engine::problem::Problem;
 use proofkeep_engine::request::Asker;
 use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::machine::Admission;
 use proofkeep_store::query::{self, Cursor, JobFilter, ListError, Order, StateFilter};
 use proofkeep_store::records::{Circuit, Job, JobState};
-use proofkeep_store::view::{ReadError, View};
-use serde_json::json;
+use proofkeep_store::view::{ReadError, Readable, View};
+use serde_json::{Value, json};
 use uuid::Uuid;
 use warp::http::StatusCode;
 use warp::http::header::{ETAG, LINK, LOCATION};
@@ -115,7 +116,7 @@ fn expect_no_fields(body: &[u8]) -> Result<(), Problem> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(());
     }
-    match serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(body) {
+    match serde_json::from_slice::<serde_json::Map<String, Value>>(body) {
         Ok(fields) => match fields.keys().next() {
             Some(name) => Err(Problem::input(
                 "unknown-field",
@@ -134,6 +135,9 @@ fn expect_no_fields(body: &[u8]) -> Result<(), Problem> {
 
 /// The answer about a job as it is now.
 pub(super) async fn shown(context: &Context, number: JobNumber, status: StatusCode) -> Outcome {
+    if let Some(damaged) = context.engine.set_aside(number) {
+        return Err(damaged);
+    }
     let now = context.engine.clock().now();
     let short = context.engine.memory().short;
     let read = context
@@ -176,6 +180,10 @@ async fn wait_for(
     wait: Duration,
     done: impl Fn(&Job) -> bool,
 ) -> Result<bool, Problem> {
+    // It would be waited for in vain.
+    if let Some(damaged) = context.engine.set_aside(number) {
+        return Err(damaged);
+    }
     let until = Instant::now() + wait;
     let mut seen = context.engine.handle().durable();
     loop {
@@ -221,10 +229,11 @@ pub(super) async fn list(context: &Context, request: &mut Request) -> Outcome {
             Err(ListError::Read(error)) => return Err(error),
             Err(ListError::Cursor(error)) => return Ok(Err(error)),
         };
+        let readable = Readable::new(view);
         let mut circuits: BTreeMap<Digest, Option<Circuit>> = BTreeMap::new();
         for digest in page.jobs.iter().filter_map(|row| row.job.circuit) {
             if let std::collections::btree_map::Entry::Vacant(entry) = circuits.entry(digest) {
-                entry.insert(query::circuit(view, digest)?);
+                entry.insert(query::circuit(&readable, digest)?);
             }
         }
         Ok(Ok((page, circuits)))
@@ -234,11 +243,25 @@ pub(super) async fn list(context: &Context, request: &mut Request) -> Outcome {
         .await?
         .map_err(|error| malformed("malformed-cursor", error.to_string()))?;
     let circuit_of = |job: &Job| job.circuit.and_then(|digest| circuits.get(&digest)?.as_ref());
-    let jobs: Vec<_> = page
+    let mut jobs: Vec<(JobNumber, Value)> = page
         .jobs
         .iter()
-        .map(|row| job::row(row, circuit_of(&row.job)))
+        .map(|row| match context.engine.set_aside(row.job.number) {
+            Some(damaged) => job::damaged_row(Some(row.job.id), &damaged.detail),
+            None => job::row(row, circuit_of(&row.job)),
+        })
+        .zip(page.jobs.iter().map(|row| row.job.number))
+        .map(|(row, number)| (number, row))
         .collect();
+    for damaged in &page.damaged {
+        let detail = job_damaged(&damaged.detail).detail;
+        jobs.push((damaged.number, job::damaged_row(damaged.id, &detail)));
+    }
+    jobs.sort_by_key(|(number, _)| *number);
+    if order == Order::NewestFirst {
+        jobs.reverse();
+    }
+    let jobs: Vec<Value> = jobs.into_iter().map(|(_, row)| row).collect();
     let next = page.next.map(|cursor| cursor.to_string());
     let answer = json(StatusCode::OK, &json!({ "jobs": jobs, "next": next }));
     Ok(linked(

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use proofkeep_engine::desk::job_damaged;
 use proofkeep_engine::problem::Problem;
 use proofkeep_store::view::ReadError;
 use serde_json::{Map, Value};
@@ -96,6 +97,9 @@ pub(super) fn not_ready(detail: impl Into<String>) -> Problem {
 
 /// 500: a record is damaged, or the disk can't be read.
 pub(super) fn unreadable(error: &ReadError) -> Problem {
+    if error.job().is_some() {
+        return job_damaged(error);
+    }
     let detail = format!("{error}; stop the daemon and run `proofkeep fsck`");
     Problem::new(500, "store-unreadable", "the store can't be read", detail)
 }

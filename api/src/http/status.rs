@@ -3,16 +3,19 @@
 //! While the disk is slow the store's lock is held for the time of a sync. A status page must not hang then: after 50 ms
 //! the last picture is served, marked with its age.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use proofkeep_engine::damage::DamageReport;
 use proofkeep_engine::problem::Problem;
 use proofkeep_engine::service::Engine;
-use proofkeep_store::ids::Digest;
+use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::query::{self, Allocation, CuzkMemory, Status, StatusLimits, Surroundings};
-use proofkeep_store::view::{ReadError, View};
+use proofkeep_store::view::{ReadError, Readable, View};
 use serde_json::Value;
+use uuid::Uuid;
 use warp::http::StatusCode;
 use warp::http::header::HeaderName;
 
@@ -118,6 +121,8 @@ fn read_picture(
     keys: &[Digest],
 ) -> Result<Picture, ReadError> {
     let taken = Instant::now();
+    // A damaged record is named by the store's part; the rest of the picture is shown all the same.
+    let view = &Readable::new(view);
     let status = query::status(view, now, StatusLimits::default())?;
     let jobs = status
         .jobs
@@ -149,6 +154,7 @@ fn around(engine: &Engine, circuits: Vec<NamedCircuit>, test_build: bool) -> Aro
     let stats = handle.stats();
     let data = engine.store().data();
     let log = data.current().ok().map(|number| data.store(number).join("db"));
+    let damage = engine.damage();
     let store = StoreReport {
         id: engine.store().id(),
         size_bytes: log
@@ -159,6 +165,9 @@ fn around(engine: &Engine, circuits: Vec<NamedCircuit>, test_build: bool) -> Aro
         last_sync_ms: stats.last_sync_ms,
         waiting: handle.waiting(),
         heartbeat_ms: u64::try_from(handle.heartbeat().as_millis()).unwrap_or(u64::MAX),
+        ids: damaged_ids(engine, &damage),
+        damage,
+        scrub: engine.scrub(),
     };
     Around {
         memory: engine.memory(),
@@ -168,6 +177,24 @@ fn around(engine: &Engine, circuits: Vec<NamedCircuit>, test_build: bool) -> Aro
         circuits,
         test_build,
     }
+}
+
+/// The ids of the jobs that something damaged belongs to, as far as a record still says them.
+fn damaged_ids(engine: &Engine, damage: &DamageReport) -> BTreeMap<JobNumber, Uuid> {
+    let jobs: BTreeSet<JobNumber> = damage
+        .found
+        .iter()
+        .filter_map(|damaged| damaged.job)
+        .chain(damage.set_aside.keys().copied())
+        .collect();
+    if jobs.is_empty() {
+        return BTreeMap::new();
+    }
+    let ids = |view: &dyn View| -> BTreeMap<JobNumber, Uuid> {
+        let id = |job| query::id_of(view, job).ok().flatten().map(|id| (job, id));
+        jobs.iter().copied().filter_map(id).collect()
+    };
+    engine.handle().try_read_for(PATIENCE, ids).unwrap_or_default()
 }
 
 fn surroundings(engine: &Engine, circuits: &[NamedCircuit]) -> Surroundings {

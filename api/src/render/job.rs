@@ -5,6 +5,7 @@ use proofkeep_store::query::{self, JobDetail, JobRow, PartitionPage, QueuePlace,
 use proofkeep_store::records::{Circuit, Generation, Job, JobState};
 use proofkeep_store::view::{ReadError, View};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::{counted, failure, partition, text, time};
 
@@ -90,6 +91,15 @@ pub(crate) fn row(row: &JobRow, circuit: Option<&Circuit>) -> Value {
     });
     members.insert("summary".to_owned(), summary);
     Value::Object(members)
+}
+
+/// A job in a list of which nothing can be shown: a record of it is damaged. Its state is one that no job has.
+pub(crate) fn damaged_row(id: Option<Uuid>, detail: &str) -> Value {
+    json!({
+        "id": text(id),
+        "state": "damaged",
+        "error": { "class": "damaged", "code": "job-damaged", "detail": detail },
+    })
 }
 
 /// What a list shows as well.

@@ -1,12 +1,17 @@
 //! The whole picture of `GET /v1/status`.
 
+use std::collections::BTreeMap;
+
+use proofkeep_engine::damage::DamageReport;
+use proofkeep_engine::scrub::ScrubReport;
 use proofkeep_engine::service::{DeviceReport, MemoryReport};
-use proofkeep_store::ids::{Digest, Millis};
+use proofkeep_store::ids::{Digest, JobNumber, Millis};
 use proofkeep_store::query::{
     BootReport, Count, JobStatus, PartitionStatus, PriorityQueue, Status, WorkerStatus,
 };
 use proofkeep_store::records::{BootEnd, Circuit, DeviceState};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::{circuit, counted, job, time};
 
@@ -48,7 +53,7 @@ impl Around {
 #[derive(Clone, Debug)]
 pub(crate) struct StoreReport {
     /// Its name.
-    pub id: uuid::Uuid,
+    pub id: Uuid,
     /// Bytes of its log on disk.
     pub size_bytes: u64,
     /// Groups that were synced since the start.
@@ -61,6 +66,12 @@ pub(crate) struct StoreReport {
     pub waiting: usize,
     /// How long ago the commit thread was seen.
     pub heartbeat_ms: u64,
+    /// What is damaged in it.
+    pub damage: DamageReport,
+    /// The ids of the jobs that are damaged.
+    pub ids: BTreeMap<JobNumber, Uuid>,
+    /// The check of the whole.
+    pub scrub: ScrubReport,
 }
 
 /// Draws it.
@@ -187,6 +198,8 @@ fn in_flight(status: &Status, around: &Around, found: &JobStatus) -> Value {
         .reason
         .map(|reason| reason.name())
         .or(memory.then_some("memory"));
+    let aside = around.store.damage.set_aside.contains_key(&found.job.number);
+    let reason = if aside { Some("damaged") } else { reason };
     members.insert("circuit".to_owned(), name.map_or(Value::Null, Value::from));
     members.insert("reason".to_owned(), reason.map_or(Value::Null, Value::from));
     members.insert("summary".to_owned(), job::summary(found.summary));
@@ -338,5 +351,53 @@ fn store(status: &Status, around: &Around) -> Value {
         "heartbeat_ms": store.heartbeat_ms,
         "journal": status.journal.0,
         "journal_kept": status.journal_kept,
+        "damage": damage(store),
+        "scrub": scrub(&store.scrub),
+    })
+}
+
+fn damage(store: &StoreReport) -> Value {
+    let id = |job: JobNumber| store.ids.get(&job).map(Uuid::to_string);
+    let found: Vec<Value> = store
+        .damage
+        .found
+        .iter()
+        .map(|damaged| {
+            json!({
+                "place": damaged.place,
+                "key": damaged.key,
+                "job": damaged.job.and_then(id),
+                "detail": damaged.text,
+                "found_by": damaged.by,
+                "found_at": time::write(damaged.at),
+            })
+        })
+        .collect();
+    let set_aside: Vec<Value> = store
+        .damage
+        .set_aside
+        .iter()
+        .map(|(job, why)| json!({ "job": id(*job), "number": job.0, "detail": why }))
+        .collect();
+    json!({
+        "found": found,
+        "more": store.damage.more,
+        "set_aside": set_aside,
+        "put_back": store.damage.mended,
+    })
+}
+
+fn scrub(report: &ScrubReport) -> Value {
+    json!({
+        "every_ms": report.every_ms,
+        "phase": report.phase,
+        "position": report.position,
+        "records": report.scrubbed.records,
+        "jobs": report.scrubbed.jobs,
+        "objects": report.scrubbed.objects,
+        "bytes": report.scrubbed.bytes,
+        "findings": report.findings,
+        "rounds": report.rounds,
+        "ended_at": report.ended_at.map(time::write),
     })
 }

@@ -61,6 +61,8 @@ pub struct Walk {
     done_at: Option<JournalNumber>,
     /// Jobs that may have to be checked as a whole.
     pub hints: BTreeSet<JobNumber>,
+    /// Jobs with a record that is damaged: they are passed over, so that they keep nobody else from anything.
+    pub set_aside: BTreeSet<JobNumber>,
 }
 
 impl Walk {
@@ -75,6 +77,7 @@ struct Look<'a> {
     view: &'a dyn View,
     jobs: BTreeMap<JobNumber, Option<Job>>,
     circuits: BTreeMap<Digest, Option<Circuit>>,
+    set_aside: BTreeSet<JobNumber>,
     now: Snapshot,
 }
 
@@ -94,6 +97,7 @@ pub fn snapshot(
         view,
         jobs: BTreeMap::new(),
         circuits: BTreeMap::new(),
+        set_aside: walk.set_aside.clone(),
         now: Snapshot::default(),
     };
     let queue = query::queue(view)?;
@@ -116,7 +120,11 @@ pub fn snapshot(
 }
 
 impl Look<'_> {
+    /// A job that may be acted on.
     fn job(&mut self, number: JobNumber) -> Result<Option<Job>, ReadError> {
+        if self.set_aside.contains(&number) {
+            return Ok(None);
+        }
         if !self.jobs.contains_key(&number) {
             self.jobs.insert(number, query::job_by_number(self.view, number)?);
         }
@@ -333,6 +341,9 @@ impl Look<'_> {
         walk.active_after = page.next;
         for job in page.jobs {
             let number = job.number;
+            if self.set_aside.contains(&number) {
+                continue;
+            }
             self.jobs.insert(number, Some(job));
             self.whole_job(number)?;
         }
@@ -348,6 +359,7 @@ impl Look<'_> {
         }
         let rest = walk.prune.len().saturating_sub(PRUNES);
         self.now.prune.extend(walk.prune.drain(rest..));
+        self.now.prune.retain(|job| !self.set_aside.contains(job));
         Ok(())
     }
 

@@ -27,11 +27,13 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 pub use calls::{Registered, Submitted};
 
 use crate::budget::{Ledger, machine_memory};
-use crate::desk::DaemonDesk;
+use crate::damage::DamageReport;
+use crate::desk::{DaemonDesk, job_damaged};
 use crate::kinds::Kinds;
 use crate::problem::Problem;
 use crate::recover::{self, RecoverError};
 use crate::schedule::Retention;
+use crate::scrub::{ScrubReport, Scrubbing};
 use crate::shared::{Core, INSECURE_SETUP};
 use crate::workers::{DeviceConfig, Fleet, Greeting, Patience};
 use run::{Loop, Order, Window};
@@ -64,6 +66,8 @@ pub struct EngineConfig {
     /// Keys that anyone can forge under may be registered and used. Most are found out at once, the rest by their import.
     /// If not, circuits that have such a key already take no new jobs; jobs that were accepted go on.
     pub allow_insecure_setup: bool,
+    /// The whole store is checked so long after it was last; zero: never.
+    pub scrub_every: Duration,
     /// The build, as boots name it.
     pub version: String,
 }
@@ -91,6 +95,7 @@ impl EngineConfig {
             wasm_memory_bytes: 256 << 20,
             wasm_fuel: 50_000_000_000,
             allow_insecure_setup: true,
+            scrub_every: Duration::from_secs(24 * 3600),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -177,6 +182,7 @@ pub struct Engine {
     requests: Semaphore,
     orders: mpsc::UnboundedSender<Order>,
     blocking: tokio::runtime::Handle,
+    scrubbing: Mutex<Scrubbing>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -201,6 +207,7 @@ impl Engine {
         let store = Store::open_locked(data, &config.store)?;
         let data_dir = store.data().path().to_path_buf();
         recover::kill_leftovers(&data_dir)?;
+        let mended = recover::mend(&store)?;
         let clock = Clock::start();
         let limits = Limits::default();
         let handle = store.start(Machine { rules: config.rules }, clock.clone(), limits)?;
@@ -213,6 +220,7 @@ impl Engine {
             clock,
             config.allow_insecure_setup,
         ));
+        recover::note(&core, &mended);
         let clean = was_clean(&core);
         let slots = config
             .devices
@@ -243,6 +251,7 @@ impl Engine {
             threads,
             wasm_memory_bytes: config.wasm_memory_bytes,
         };
+        let scrubbing = Scrubbing::start(Arc::clone(&core), data_dir.join("run/scrub"), config.scrub_every)?;
         let window = Arc::new(Window::default());
         let (orders, received) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -269,6 +278,7 @@ impl Engine {
             requests: Semaphore::new(limits.requests),
             orders,
             blocking,
+            scrubbing: Mutex::new(scrubbing),
             thread,
         })
     }
@@ -352,6 +362,24 @@ impl Engine {
             .then(|| Problem::input("insecure-setup", INSECURE_SETUP))
     }
 
+    /// How far the check of the whole store has come.
+    #[must_use]
+    pub fn scrub(&self) -> ScrubReport {
+        self.scrubbing.lock().report()
+    }
+
+    /// What is damaged in the store, as far as it is known.
+    #[must_use]
+    pub fn damage(&self) -> DamageReport {
+        self.core.damage.report()
+    }
+
+    /// Why a job is kept out of the queue, if it is: a record of it is damaged.
+    #[must_use]
+    pub fn set_aside(&self, job: JobNumber) -> Option<Problem> {
+        self.core.damage.why_aside(job).map(|why| job_damaged(&why))
+    }
+
     /// Devices now.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceReport> {
@@ -378,6 +406,7 @@ impl Engine {
     /// `grace`, closes the boot and the store. Calls after the first wait for the same end.
     pub async fn shutdown(&self, grace: Duration) {
         self.window.stopping.store(true, Ordering::Release);
+        self.scrubbing.lock().halt();
         let (done, ended) = oneshot::channel();
         if self.orders.send(Order::Shutdown { grace, done }).is_ok() {
             // The other side is dropped when the loop has ended, also when somebody else asked first.
@@ -403,6 +432,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        self.scrubbing.get_mut().stop();
         // A loop that has ended hears nothing.
         let _ = self.orders.send(Order::Abandon);
         if let Some(thread) = self.thread.get_mut().take() {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use serde_json::json;
 
-use crate::desk::{missing, unreadable};
+use crate::desk::{job_damaged, missing, unreadable};
 use crate::problem::Problem;
 
 /// Why a command was not carried out, for a user.
@@ -21,6 +21,7 @@ pub(super) fn commit(error: CommitError) -> Problem {
         )
         .retryable(),
         CommitError::Stopped => stopping(),
+        CommitError::Damaged { why, .. } => job_damaged(&why),
         CommitError::Unreadable(why) => unreadable(&why),
         error @ CommitError::TooLarge { .. } => {
             Problem::new(500, "too-large", "the request can't be stored", error.to_string())

@@ -16,6 +16,7 @@ use proofkeep_store::clock::Clock;
 use proofkeep_store::commit::Committed;
 use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::machine::Command;
+use proofkeep_store::view::Readable;
 use proofkeep_store::{CommitError, Handle};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
@@ -84,6 +85,8 @@ impl Loop {
         orders: tokio::sync::mpsc::UnboundedReceiver<Order>,
     ) -> Self {
         let clock = core.clock.clone();
+        let mut walk = Walk::default();
+        walk.set_aside.extend(core.damage.report().set_aside.into_keys());
         let now = Instant::now();
         Self {
             core,
@@ -91,7 +94,7 @@ impl Loop {
             retention,
             window,
             orders,
-            walk: Walk::default(),
+            walk,
             clock,
             slow_at: now,
             sweep_at: now,
@@ -164,13 +167,17 @@ impl Loop {
         };
         let at = self.core.clock.now();
         let (retention, walk) = (self.retention, &mut self.walk);
-        match self
-            .core
-            .handle
-            .read(|view| snapshot(view, at, &live, retention, walk, slow))
-        {
-            Ok(seen) => {
+        // One damaged record must not keep all the others from being scheduled.
+        let seen = self.core.handle.read(|view| {
+            let readable = Readable::new(view);
+            snapshot(&readable, at, &live, retention, walk, slow).map(|seen| (seen, readable.damaged()))
+        });
+        match seen {
+            Ok((seen, damaged)) => {
                 self.unreadable = false;
+                for (key, text) in damaged {
+                    self.core.damage.record("scheduler", &key, &text, at);
+                }
                 Some(seen)
             }
             Err(error) => {
@@ -305,6 +312,11 @@ impl Loop {
         match error {
             CommitError::Refused(refusal) => tracing::debug!("{decision:?} was refused: {refusal}"),
             CommitError::Stopped | CommitError::Busy => {}
+            // Asked again it would be refused again, and its place in the queue is another's.
+            CommitError::Damaged { job, why } => {
+                self.core.damage.set_aside(*job, why);
+                self.walk.set_aside.insert(*job);
+            }
             error => tracing::error!("{decision:?} was not stored: {error}"),
         }
         if let Some(ask) = decision.ticket() {

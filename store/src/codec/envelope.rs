@@ -133,6 +133,9 @@ pub enum Damage {
         /// The newest that this build knows.
         newest: u16,
     },
+    /// There is none, where there must be one.
+    #[error("it is gone")]
+    Gone,
     /// The checksum is right and the payload isn't: written by a faulty build.
     #[error("its payload can't be read: {0}")]
     Payload(String),

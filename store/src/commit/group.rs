@@ -194,7 +194,13 @@ impl Writer {
             .map_err(|error| match error {
                 StepError::Refused(refusal) => CommitError::Refused(refusal),
                 StepError::Read(ReadError::Storage(why)) => fatal::stop_writing(&why, false),
-                StepError::Read(damaged) => CommitError::Unreadable(damaged.to_string()),
+                StepError::Read(damaged) => match damaged.job() {
+                    Some(job) => CommitError::Damaged {
+                        job,
+                        why: damaged.to_string(),
+                    },
+                    None => CommitError::Unreadable(damaged.to_string()),
+                },
             })?;
         group.take(&step)?;
         if !step.changes.is_empty() {

@@ -1,13 +1,15 @@
 //! Indexes from their own side: each entry must say what a record says. That each record has its entries is checked
 //! with the record.
 
+use std::collections::BTreeSet;
+
 use super::checker::Checker;
 use super::names::{digest_at, u64_at};
 use super::{Invariant, Mode, circuits};
 use crate::event::Event;
 use crate::ids::{Digest, JobNumber, JournalNumber};
 use crate::keys::{self, Family};
-use crate::records::{Circuit, Job, Partition, PartitionState};
+use crate::records::{Circuit, Job, Lease, Partition, PartitionState, Subject};
 use crate::view::ReadError;
 
 pub(super) fn check(checker: &mut Checker<'_>, mode: Mode) -> Result<(), ReadError> {
@@ -16,7 +18,7 @@ pub(super) fn check(checker: &mut Checker<'_>, mode: Mode) -> Result<(), ReadErr
         ended_or_not(checker, key, false)
     })?;
     if mode == Mode::Live {
-        return Ok(());
+        return unlisted(checker);
     }
     checker.walk(&keys::family(Family::Done), |checker, key, _| {
         ended_or_not(checker, key, true)
@@ -97,6 +99,34 @@ fn queue(checker: &mut Checker<'_>) -> Result<(), ReadError> {
         );
         Ok(())
     })
+}
+
+/// A job that the queue names and the list of those that haven't ended doesn't: nobody would look at it again. (A full
+/// check looks at every job.)
+fn unlisted(checker: &mut Checker<'_>) -> Result<(), ReadError> {
+    let mut jobs = BTreeSet::new();
+    for family in [Family::Ready, Family::Retry, Family::Open, Family::Deadline] {
+        checker.walk(&keys::family(family), |_, key, _| {
+            jobs.extend(keys::job_of(key));
+            Ok(())
+        })?;
+    }
+    for lease in checker.records::<Lease>(&keys::family(Family::Lease))? {
+        if let Subject::Partition { job, .. } | Subject::Verify { job } = lease.subject {
+            jobs.insert(job);
+        }
+    }
+    for job in jobs {
+        let key = keys::active(job);
+        let there = checker.has(&key)?;
+        checker.find_if(
+            !there,
+            Invariant::Index,
+            &key,
+            "it is missing, and the queue names the job",
+        );
+    }
+    Ok(())
 }
 
 fn partition(

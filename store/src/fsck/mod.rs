@@ -22,7 +22,7 @@ mod whole;
 use std::fmt;
 
 use crate::ids::{Digest, JobNumber};
-use crate::keys::{self, Family};
+use crate::keys::{self, Family, Key};
 use crate::view::{ReadError, View};
 use checker::Checker;
 
@@ -204,6 +204,18 @@ pub fn fsck(view: &dyn View, mode: Mode, object_ok: Option<ObjectCheck<'_>>) -> 
         indexes::check_objects(&mut checker)?;
     }
     Ok(checker.into_report())
+}
+
+/// Checks values by themselves: each can be read, and is what belongs at its key. For scrubbing in the background.
+///
+/// # Errors
+/// When the storage can't be read.
+pub fn check_values(view: &dyn View, page: &[(Key, Vec<u8>)]) -> Result<Vec<Finding>, ReadError> {
+    let mut checker = Checker::new(view, None)?;
+    for (key, value) in page {
+        records::check_one(&mut checker, key, value);
+    }
+    Ok(checker.into_report().findings)
 }
 
 /// Checks one job fully, its journal included: for scrubbing in the background, job by job.

@@ -3,50 +3,6 @@
 use crate::ids::{BootNumber, Digest, JobNumber, JournalNumber, Token};
 use crate::keys::{self, Family};
 
-/// Every family, to find one by its first byte.
-const FAMILIES: [Family; 34] = [
-    Family::Sequence,
-    Family::Boot,
-    Family::Queue,
-    Family::Device,
-    Family::Worker,
-    Family::Lease,
-    Family::Stale,
-    Family::Job,
-    Family::JobId,
-    Family::Generation,
-    Family::Partition,
-    Family::Attempt,
-    Family::Checkpoint,
-    Family::Proof,
-    Family::Quarantine,
-    Family::Request,
-    Family::Active,
-    Family::Ready,
-    Family::Retry,
-    Family::Deadline,
-    Family::Open,
-    Family::Done,
-    Family::Idempotency,
-    Family::Reference,
-    Family::Needs,
-    Family::Event,
-    Family::JobEvent,
-    Family::Counter,
-    Family::PrunedCounter,
-    Family::Pruned,
-    Family::Pruning,
-    Family::Circuit,
-    Family::CircuitName,
-    Family::Importing,
-];
-
-/// The family of a key.
-pub(super) fn family_of(key: &[u8]) -> Option<Family> {
-    let first = *key.first()?;
-    FAMILIES.into_iter().find(|family| *family as u8 == first)
-}
-
 pub(super) fn u64_at(key: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(key.get(at..at + 8)?.try_into().ok()?))
 }
@@ -78,7 +34,7 @@ fn words(key: &[u8]) -> Option<String> {
     let text = || String::from_utf8_lossy(rest).into_owned();
     let of_job = |what: &str| Some(format!("{what} of job {}", u64_at(key, 1)?));
     let of_partition = |what: &str| Some(format!("{what} {} of job {}", u32_at(key, 9)?, u64_at(key, 1)?));
-    match family_of(key)? {
+    match Family::of(key)? {
         Family::Sequence => Some("a sequence's last number".to_owned()),
         Family::Boot => Some(format!("boot {}", u64_at(key, 1)?)),
         Family::Queue => Some("the queue".to_owned()),

@@ -3,7 +3,6 @@
 use super::Invariant;
 use super::checker::Checker;
 use super::indexes::owner;
-use super::names::family_of;
 use crate::codec::Record;
 use crate::event::Event;
 use crate::keys::{self, Family, Key};
@@ -15,23 +14,26 @@ use crate::view::ReadError;
 pub(super) fn check(checker: &mut Checker<'_>) -> Result<(), ReadError> {
     checker.walk(&[], |checker, key, value| {
         checker.checked().records += 1;
-        match family_of(key) {
-            Some(family) => {
-                check_value(checker, family, key, value);
-                if keyed_by_job(family)
-                    && let Some(job) = keys::parse_job(key)
-                {
-                    owner(checker, key, job)?;
-                }
-            }
-            None => checker.find(
-                Invariant::Record,
-                key,
-                "it belongs to no family that this build knows",
-            ),
+        check_one(checker, key, value);
+        if Family::of(key).is_some_and(keyed_by_job)
+            && let Some(job) = keys::parse_job(key)
+        {
+            owner(checker, key, job)?;
         }
         Ok(())
     })
+}
+
+/// One value by itself.
+pub(super) fn check_one(checker: &mut Checker<'_>, key: &[u8], value: &[u8]) {
+    match Family::of(key) {
+        Some(family) => check_value(checker, family, key, value),
+        None => checker.find(
+            Invariant::Record,
+            key,
+            "it belongs to no family that this build knows",
+        ),
+    }
 }
 
 fn keyed_by_job(family: Family) -> bool {

@@ -110,7 +110,7 @@ pub(super) fn check_neighbours(
     let mut open = tx.open_partitions()?;
     open.retain(|other| other.process == Some(process));
     let mut crowded = open.iter().any(|other| other.alone) || (alone && !open.is_empty());
-    for lease in tx.records::<Lease>(&keys::family(keys::Family::Lease))? {
+    for lease in tx.leases()? {
         if let Subject::Import { circuit } = lease.subject
             && lease.process == Some(process)
         {

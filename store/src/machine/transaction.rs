@@ -285,12 +285,19 @@ impl<'a> Transaction<'a> {
         self.record(&keys::lease(token))
     }
 
-    /// Every open attempt's partition.
+    /// Every open attempt's partition, as far as it can be read: the daemon's own work goes on when one is damaged, which
+    /// the next start puts back.
     pub(super) fn open_partitions(&self) -> Result<Vec<Partition>, StepError> {
         let mut found = Vec::new();
         for key in self.pairs(&keys::family(keys::Family::Open))?.keys() {
             if let Some((job, partition)) = keys::parse_pair(&key[1..]) {
-                found.push(self.partition(job, partition)?);
+                match self.partition(job, partition) {
+                    Err(
+                        StepError::Read(ReadError::Damaged { .. })
+                        | StepError::Refused(Refusal::UnknownPartition { .. }),
+                    ) => {}
+                    partition => found.push(partition?),
+                }
             }
         }
         Ok(found)
@@ -350,6 +357,15 @@ impl<'a> Transaction<'a> {
         }
         self.put(key, partition);
         Ok(())
+    }
+
+    /// The leases in force that can be read.
+    pub(super) fn leases(&self) -> Result<Vec<Lease>, ReadError> {
+        let leases = self.pairs(&keys::family(keys::Family::Lease))?;
+        Ok(leases
+            .values()
+            .filter_map(|bytes| Lease::decode(bytes).ok())
+            .collect())
     }
 
     /// Puts a lease in force.
@@ -431,7 +447,7 @@ impl<'a> Transaction<'a> {
 
     /// Leases of the daemon itself and of imports: few, since the next boot ends them all in one transaction.
     pub(super) fn check_side_leases(&self) -> Result<(), StepError> {
-        let leases = self.records::<Lease>(&keys::family(keys::Family::Lease))?;
+        let leases = self.leases()?;
         let aside = leases
             .iter()
             .filter(|lease| !matches!(lease.subject, Subject::Partition { .. }));

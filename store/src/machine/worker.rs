@@ -5,7 +5,7 @@ use super::{Refusal, Reply, StepError, Transaction, limits};
 use crate::event::What;
 use crate::ids::{Millis, ProcessId, Token};
 use crate::keys::{self, Family};
-use crate::records::{Device, DeviceState, Failure, FailureClass, Lease, Partition, Subject};
+use crate::records::{Device, DeviceState, Failure, FailureClass, Partition, Subject};
 
 pub(super) fn process_start(tx: &mut Transaction<'_>, name: &str) -> Result<Reply, StepError> {
     let boot = tx.open_boot()?;
@@ -63,7 +63,7 @@ pub(super) fn process_lost(
             own_fault,
         },
     )?;
-    for lease in tx.records::<Lease>(&keys::family(Family::Lease))? {
+    for lease in tx.leases()? {
         if let Subject::Import { circuit } = lease.subject
             && lease.process == Some(process)
         {
@@ -84,7 +84,7 @@ pub(super) fn process_lost(
 /// The process works on something. If it doesn't, a death of it is the doing of a witness that waits in it: the code that
 /// made it may have left a thread behind.
 fn is_at_work(tx: &Transaction<'_>, process: ProcessId) -> Result<bool, StepError> {
-    let leases = tx.records::<Lease>(&keys::family(Family::Lease))?;
+    let leases = tx.leases()?;
     Ok(leases.iter().any(|lease| lease.process == Some(process)))
 }
 

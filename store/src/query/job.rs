@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::reason::{backing_off, ready_of_job};
 use super::{Counted, WaitReason, count_keys, estimate, number_at, schedule, wait_reason};
-use crate::codec::{self, Record};
+use crate::codec::{self, Damage, Record};
 use crate::ids::{JobNumber, Millis};
 use crate::keys::{self, Family};
 use crate::records::{Attempt, Checkpoint, Generation, Job, Partition, StoredProof};
@@ -103,8 +103,12 @@ const LOOK_AHEAD: usize = 2048;
 /// # Errors
 /// When the store can't be read.
 pub fn find(view: &dyn View, id: Uuid) -> Result<Found, ReadError> {
-    if let Some(number) = number_at(view, &keys::job_id(id))? {
-        return Ok(Found::Job(JobNumber(number)));
+    if let Some(number) = number_at(view, &keys::job_id(id))?.map(JobNumber) {
+        // Both go in one transaction when it is forgotten.
+        if view.get(&keys::job(number))?.is_none() {
+            return Err(ReadError::damaged(&keys::job(number), Damage::Gone));
+        }
+        return Ok(Found::Job(number));
     }
     Ok(number_at(view, &keys::pruned(id))?.map_or(Found::Unknown, |at| Found::Pruned(Millis(at))))
 }

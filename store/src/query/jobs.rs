@@ -2,8 +2,13 @@
 //! and gives up after a fixed number of records, so that a filter that matches nothing costs no more than one that
 //! matches everything: it answers an empty page with a cursor.
 
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
 use super::{Cursor, CursorError};
-use crate::codec::Record;
+use crate::codec::{Damage, Record};
+use crate::event::{Event, What};
 use crate::ids::{Digest, JobNumber, Millis};
 use crate::keys::{self, Family, Key};
 use crate::records::{Generation, Job, JobState};
@@ -115,11 +120,25 @@ pub struct JobRow {
     pub generation: Option<Generation>,
 }
 
+/// A job in a list that can't be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedJob {
+    /// Its number.
+    pub number: JobNumber,
+    /// Its id, if some record still says it.
+    pub id: Option<Uuid>,
+    /// What is wrong.
+    pub detail: String,
+}
+
 /// A page of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPage {
     /// In the order asked for. May be fewer than asked for, or none, with more to come: `next` decides.
     pub jobs: Vec<JobRow>,
+    /// Jobs of this stretch of the list whose record is damaged or gone. Nobody can say whether the filter would let them
+    /// through, so every list names them: a damaged job doesn't vanish.
+    pub damaged: Vec<DamagedJob>,
     /// Where to go on; `None` at the end of the list.
     pub next: Option<Cursor>,
 }
@@ -155,7 +174,7 @@ pub fn jobs(
         Order::OldestFirst => 2,
     };
     let mut last = cursor.map(|cursor| cursor.of(list)).transpose()?;
-    let mut rows = Vec::new();
+    let (mut rows, mut damaged) = (Vec::new(), Vec::new());
     let mut scanned = 0;
     let family = if filter.only_active() {
         Family::Active
@@ -164,31 +183,30 @@ pub fn jobs(
     };
     loop {
         let step = STEP.min(SCANNED - scanned);
-        let page = page(view, family, order, last, step)?;
-        for (key, value) in &page {
-            let Some(number) = keys::parse_job(key) else {
-                continue;
-            };
-            if let Some(job) = job_of(view, family, number, value)?
-                && filter.accepts(&job)
-            {
-                let generation = view::record(view, &keys::generation(number, job.generation))?;
-                rows.push(JobRow { job, generation });
+        let found = page(view, family, order, last, step)?;
+        let more = found.len() == step;
+        scanned += found.len();
+        for number in stretch(view, family, order, last, step, &found)? {
+            match row(view, number, filter) {
+                Ok(row) => rows.extend(row),
+                Err(ReadError::Damaged { damage, place, .. }) => damaged.push(DamagedJob {
+                    number,
+                    id: id_of(view, number)?,
+                    detail: format!("{place} is damaged: {damage}"),
+                }),
+                Err(error) => return Err(error.into()),
             }
             last = Some(number.0);
-            if rows.len() == limit {
+            if rows.len() + damaged.len() == limit {
                 break;
             }
         }
-        scanned += page.len();
-        let next = last.map(|last| Cursor { list, last });
-        if rows.len() == limit || scanned >= SCANNED {
-            return Ok(JobPage { jobs: rows, next });
-        }
-        if page.len() < step {
+        let full = rows.len() + damaged.len() == limit || scanned >= SCANNED;
+        if full || !more {
             return Ok(JobPage {
                 jobs: rows,
-                next: None,
+                damaged,
+                next: last.filter(|_| full).map(|last| Cursor { list, last }),
             });
         }
     }
@@ -208,17 +226,72 @@ fn page(
     }
 }
 
-fn job_of(
+/// The jobs of a page, and those between them that an index names although their record is gone.
+fn stretch(
     view: &dyn View,
     family: Family,
-    number: JobNumber,
-    value: &[u8],
-) -> Result<Option<Job>, ReadError> {
-    let key = keys::job(number);
+    order: Order,
+    last: Option<u64>,
+    step: usize,
+    found: &[(Key, Vec<u8>)],
+) -> Result<Vec<JobNumber>, ReadError> {
+    let mut numbers: BTreeSet<JobNumber> = found.iter().filter_map(|(key, _)| keys::parse_job(key)).collect();
     if family == Family::Job {
-        return Job::decode(value)
-            .map(Some)
-            .map_err(|damage| ReadError::damaged(&key, damage));
+        let end = found.last().filter(|_| found.len() == step);
+        let end = end.and_then(|(key, _)| keys::parse_job(key));
+        let inside = |number: &JobNumber| match order {
+            Order::NewestFirst => end.is_none_or(|end| *number > end),
+            Order::OldestFirst => end.is_none_or(|end| *number < end),
+        };
+        for index in [Family::Active, Family::Done] {
+            let named = page(view, index, order, last, step)?;
+            numbers.extend(
+                named
+                    .iter()
+                    .filter_map(|(key, _)| keys::parse_job(key))
+                    .filter(inside),
+            );
+        }
     }
-    view::record(view, &key)
+    let mut numbers: Vec<JobNumber> = numbers.into_iter().collect();
+    if order == Order::NewestFirst {
+        numbers.reverse();
+    }
+    Ok(numbers)
+}
+
+/// The job's row, if the filter lets it through.
+fn row(view: &dyn View, number: JobNumber, filter: &JobFilter) -> Result<Option<JobRow>, ReadError> {
+    let key = keys::job(number);
+    let job: Job = view::record(view, &key)?.ok_or_else(|| ReadError::damaged(&key, Damage::Gone))?;
+    if !filter.accepts(&job) {
+        return Ok(None);
+    }
+    let generation = view::record(view, &keys::generation(number, job.generation))?;
+    Ok(Some(JobRow { job, generation }))
+}
+
+/// The id of a job, from its record or from the event that submitted it.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn id_of(view: &dyn View, number: JobNumber) -> Result<Option<Uuid>, ReadError> {
+    let job = view.get(&keys::job(number))?;
+    if let Some(job) = job.and_then(|value| Job::decode(&value).ok()) {
+        return Ok(Some(job.id));
+    }
+    let first = view.scan(&keys::of_job(Family::JobEvent, number), None, 1)?;
+    let Some(event) = first.first().and_then(|(key, _)| key.get(9..)) else {
+        return Ok(None);
+    };
+    let event = view.get(&[&[Family::Event as u8], event].concat())?;
+    Ok(
+        match event
+            .and_then(|value| Event::decode(&value).ok())
+            .map(|event| event.what)
+        {
+            Some(What::Submitted(submitted)) => Some(submitted.id),
+            _ => None,
+        },
+    )
 }

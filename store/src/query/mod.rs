@@ -36,7 +36,7 @@ pub use job::{
     Found, JobDetail, PartitionDetail, PartitionPage, ProofPage, QueuePlace, Summary, find, generations, job,
     job_by_number, partition, partitions, proof, proofs, request,
 };
-pub use jobs::{JobFilter, JobPage, JobRow, ListError, Order, StateFilter, jobs};
+pub use jobs::{DamagedJob, JobFilter, JobPage, JobRow, ListError, Order, StateFilter, id_of, jobs};
 pub use reason::{WaitReason, wait_reason};
 pub use schedule::{
     ActivePage, Due, HopelessPage, OpenAttempt, PrunePage, PruneWalk, ReadyEntry, active_jobs, checkpoint,

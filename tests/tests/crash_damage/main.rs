@@ -11,6 +11,8 @@
 
 mod damage;
 mod database;
+mod live;
 mod objects;
 mod records;
 mod scene;
+mod scrubbed;

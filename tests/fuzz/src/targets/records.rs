@@ -29,6 +29,7 @@ fn code(damage: &Damage) -> &'static str {
         Damage::Checksum { .. } => "checksum",
         Damage::Kind { .. } => "kind",
         Damage::Schema { .. } => "schema",
+        Damage::Gone => "gone",
         Damage::Payload(_) => "payload",
     }
 }
