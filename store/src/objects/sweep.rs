@@ -139,6 +139,7 @@ mod tests {
                 quarantine,
                 boot: BootNumber(1),
                 clock: Clock::starting(boot, Instant::now()),
+                settling: crate::objects::Settling::default(),
             }),
         };
         let [at_boot, after_the_jump, old] =
