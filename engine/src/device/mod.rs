@@ -177,7 +177,7 @@ impl Threads {
         result
     }
 
-    /// For checks of points and for assembling, which use its threads and nothing else of it.
+    /// For setups, checks of points and assembling, which need no device.
     pub(crate) fn backend(&self) -> &CpuBackend {
         &self.0
     }

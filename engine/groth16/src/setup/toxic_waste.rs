@@ -68,16 +68,17 @@ impl ToxicWaste {
     pub fn random(rng: &mut (impl RngCore + CryptoRng)) -> Result<Self, ToxicWasteError> {
         let g1 = G1Projective::random(&mut *rng).into();
         let g2 = G2Projective::random(&mut *rng).into();
-        let mut scalar = || Scalar::random(&mut *rng);
-        let (alpha, beta, gamma, delta, tau) = (scalar(), scalar(), scalar(), scalar(), scalar());
-        Self::new(&g1, &g2, [alpha, beta, gamma, delta, tau])
+        let mut scalars = [(); 5].map(|()| Scalar::random(&mut *rng));
+        let waste = Self::new(&g1, &g2, scalars);
+        wipe(&mut scalars);
+        waste
     }
 
     /// From generators and `[α, β, γ, δ, τ]`.
     ///
     /// # Errors
     /// Scalars that are zero, or points that aren't of order `r`.
-    pub fn new(g1: &G1Affine, g2: &G2Affine, scalars: [Scalar; 5]) -> Result<Self, ToxicWasteError> {
+    pub fn new(g1: &G1Affine, g2: &G2Affine, mut scalars: [Scalar; 5]) -> Result<Self, ToxicWasteError> {
         let [alpha, beta, gamma, delta, tau] = scalars;
         let waste = ToxicWaste {
             g1: *g1.as_ref(),
@@ -90,7 +91,9 @@ impl ToxicWaste {
                 tau,
             },
         };
-        if scalars.iter().any(Scalar::is_zero_vartime) {
+        let any_zero = scalars.iter().any(Scalar::is_zero_vartime);
+        wipe(&mut scalars);
+        if any_zero {
             return Err(ToxicWasteError::Zero);
         }
         if generates::<G1>(&waste.g1) && generates::<G2>(&waste.g2) {
