@@ -52,14 +52,14 @@ fn kills() -> usize {
     kills
 }
 
-/// So many of these places, spread evenly, and the last two of them always.
+/// So many of these places, spread evenly, and the first and the last two of them always.
 fn some(all: &[Place], seed: u64) -> Vec<Place> {
     let count = kills().min(all.len());
     let step = all.len() / count;
     let offset = usize::try_from(seed).unwrap_or(0) % step.max(1);
     let spread = (0..count).map(|place| offset + place * step);
-    let last = all.len().saturating_sub(2)..all.len();
-    let places: BTreeSet<usize> = spread.chain(last).collect();
+    let ends = (0..2).chain(all.len().saturating_sub(2)..all.len());
+    let places: BTreeSet<usize> = spread.chain(ends).collect();
     places.into_iter().map(|place| all[place]).collect()
 }
 
@@ -180,6 +180,10 @@ impl Uploaded {
         };
         let mut job = None;
         if let Ok(mut daemon) = start(&data, kill).try_start() {
+            until("it is ready, or killed", || {
+                let ready = daemon.try_send("GET", "/readyz", &[], None);
+                daemon.ended().is_some() || ready.is_some_and(|answer| answer.status == 200)
+            });
             // What isn't answered may have been done or not.
             job = self
                 .register(&daemon, &ledger)
