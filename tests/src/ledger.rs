@@ -42,6 +42,16 @@ pub enum Said {
         /// The name.
         name: String,
     },
+    /// The removal of a circuit was acknowledged: there is none of that name until one is taken again.
+    Gone {
+        /// The name.
+        name: String,
+    },
+    /// A backup, an export, or a store made of one is done. A ledger doesn't look after it.
+    Saved {
+        /// Its name.
+        name: String,
+    },
     /// A job was taken.
     Job {
         /// Its id.
@@ -110,6 +120,8 @@ struct Book {
     objects: BTreeSet<String>,
     /// Name to digest, and whether it was ready.
     circuits: BTreeMap<String, (String, bool)>,
+    /// Names of circuits that were removed.
+    gone: BTreeSet<String>,
     jobs: BTreeMap<Uuid, JobBook>,
 }
 
@@ -149,6 +161,7 @@ impl Ledger {
                 book.objects.insert(digest);
             }
             Said::Circuit { name, digest } => {
+                book.gone.remove(&name);
                 book.circuits.entry(name).or_insert((digest, false));
             }
             Said::Ready { name } => {
@@ -158,7 +171,13 @@ impl Ledger {
             }
             Said::Removed { name } => {
                 book.circuits.remove(&name);
+                book.gone.remove(&name);
             }
+            Said::Gone { name } => {
+                book.circuits.remove(&name);
+                book.gone.insert(name);
+            }
+            Said::Saved { .. } => {}
             Said::Job {
                 id,
                 partitions,
@@ -285,6 +304,7 @@ impl Ledger {
             });
             said.extend(ready.then_some(Said::Ready { name }));
         }
+        said.extend(book.gone.iter().cloned().map(|name| Said::Gone { name }));
         for (id, job) in &book.jobs {
             let id = *id;
             let ended = job.ended.iter().map(|(generation, state)| Said::Ended {
@@ -341,6 +361,11 @@ impl Ledger {
                         _ => {}
                     },
                     found => lost.push(format!("circuit {name} is {:?}", found.map(|found| found.digest))),
+                }
+            }
+            for name in &book.gone {
+                if query::circuit_by_name(view, name)?.is_some() {
+                    lost.push(format!("circuit {name} was removed, and is there"));
                 }
             }
             for (id, told) in &book.jobs {

@@ -38,6 +38,11 @@ impl Client {
         }
     }
 
+    /// Everything that was said, by this client.
+    pub fn said(&self) -> Vec<Vec<u8>> {
+        self.said.lock().unwrap().iter().cloned().collect()
+    }
+
     /// Another number each time.
     pub fn salt(&self) -> u64 {
         self.salt.fetch_add(1, Ordering::Relaxed)

@@ -100,6 +100,7 @@ fn found(
             without: crowd.without,
             ..Judge::default()
         },
+        look: None,
         launch: crowd::launch,
         kinds,
         go_on_every: 0,

@@ -7,7 +7,7 @@
 //! PROOFKEEP_POWER_CUTS=20000 PROOFKEEP_SEED=7 cargo test --release -p proofkeep-tests --test crash_power -- --nocapture
 //! ```
 //! `PROOFKEEP_POWER_CUTS` is how many images there are at least, half of them of each recording (200 without it, and
-//! never fewer than 24). `PROOFKEEP_SEED` repeats a run's choices; it is printed, and else follows from the commit.
+//! never fewer than 24), and an eighth as many more of a third one, of backups and what is made of them (at least 24). `PROOFKEEP_SEED` repeats a run's choices; it is printed, and else follows from the commit.
 //!
 //! That the test can fail is shown by the same on a disk that ignores `fdatasync`, and by a store whose groups of
 //! commands outgrow sled's segments: there answers must be lost.
@@ -19,6 +19,7 @@ mod crowd;
 mod cut;
 mod life;
 mod log;
+mod saved;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -64,6 +65,7 @@ fn nothing_is_lost_when_the_power_goes_while_a_crowd_submits() {
                 prunes: true,
                 ..Judge::default()
             },
+            look: None,
             launch: crowd::launch,
             kinds: &Model::KINDS,
             go_on_every: 37,
@@ -95,6 +97,7 @@ fn nothing_is_lost_when_the_power_goes_in_the_life_of_a_directory() {
             recording: &recording,
             log: &life.log,
             judge: Judge::default(),
+            look: None,
             launch: life::launch,
             kinds: &Model::KINDS,
             go_on_every: 11,
@@ -111,6 +114,43 @@ fn nothing_is_lost_when_the_power_goes_in_the_life_of_a_directory() {
         ];
         Round::of(&cuts, found, &more)
     });
+}
+
+#[test]
+fn nothing_half_made_is_taken_for_a_backup_or_a_store_when_the_power_goes() {
+    let (seed, root) = (setting::seed(), tempfile::tempdir().unwrap());
+    let images = (setting::number("PROOFKEEP_POWER_CUTS").unwrap_or(200) / 8).max(FLOOR);
+    eprintln!("{images} images, PROOFKEEP_SEED={seed}");
+    let saved = saved::record(root.path());
+    let recording = Recording::read(&saved.log).unwrap();
+    eprintln!("{saved}");
+    let look = |image: &Path, told: &[&[u8]]| saved.judge(image, told);
+    let cuts = Cuts {
+        recording: &recording,
+        log: &saved.log,
+        judge: Judge::default(),
+        look: Some(&look),
+        launch: life::launch,
+        kinds: &Model::KINDS,
+        go_on_every: 0,
+        enough: u64::MAX,
+        seed,
+        scratch: root.path(),
+    };
+    let found = cuts.at(&places(&recording, images, seed));
+    cut::saw_everything(&recording, &saved.disk, root.path(), false);
+    let report = Report::new("power-cuts-saved", seed).count("images", found.images());
+    let report = found
+        .kinds
+        .iter()
+        .fold(report, |report, (kind, count)| report.count(kind, *count));
+    report.lost(found.lost).failed(found.failed).publish();
+    assert!(
+        found.wrong.is_empty(),
+        "{}\n{}",
+        cuts.keep(),
+        found.wrong.join("\n")
+    );
 }
 
 /// What came of one recording.
