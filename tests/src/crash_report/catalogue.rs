@@ -43,6 +43,16 @@ pub(super) const TESTS: &[Test] = &[
         control: false,
     },
     Test {
+        name: "power-cuts-saved",
+        title: "Power cuts while a store is saved and made again",
+        text: "A backup of a daemon at work, a circuit that is removed and its files that are swept, an export, a restore and \
+               an import are recorded together. In each image the data directory has every acknowledged answer, what is \
+               called a backup or an export is whole, and what was being made of one is a whole store or none.",
+        tried: "images",
+        command: "PROOFKEEP_POWER_CUTS=4000 cargo test --release -p proofkeep-tests --test crash_power -- --nocapture half_made",
+        control: false,
+    },
+    Test {
         name: "power-cuts-without-fdatasync",
         title: "A disk that ignores `fdatasync`",
         text: "The crowd once more; `fdatasync` does nothing and says that it has.",
@@ -96,6 +106,24 @@ pub(super) const TESTS: &[Test] = &[
         text: "A daemon is killed while it makes a backup: what looks like one is whole, and the store lost nothing.",
         tried: "kills",
         command: "cargo test --release -p proofkeep-tests --test backup_faults -- --nocapture",
+        control: false,
+    },
+    Test {
+        name: "circuit-import-kills",
+        title: "Imports of circuits that are killed",
+        text: "The daemon, or its worker process, is killed at its k-th durable operation while it imports a circuit: the \
+               import goes on or begins again, and a job that was submitted meanwhile succeeds.",
+        tried: "kills",
+        command: "PROOFKEEP_IMPORT_KILLS=1000 cargo test --release -p proofkeep-tests --test crash_import -- --nocapture",
+        control: false,
+    },
+    Test {
+        name: "restore-kills",
+        title: "Restores and imports that are killed",
+        text: "`proofkeep restore` and `import` are killed at their k-th durable operation: what is left is refused with a \
+               sentence by `fsck` and the daemon, and the same command again makes the whole store.",
+        tried: "kills",
+        command: "PROOFKEEP_IMPORT_KILLS=1000 cargo test --release -p proofkeep-tests --test crash_import -- --nocapture",
         control: false,
     },
     Test {
