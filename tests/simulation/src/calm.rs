@@ -22,11 +22,7 @@ impl World {
     /// # Errors
     /// What never ends, or is left over; or any invariant.
     pub fn calm(&mut self) -> Result<(), String> {
-        self.rough = false;
-        for child in self.children.values_mut() {
-            child.recover();
-        }
-        self.trace(|| "nothing goes wrong any more".to_owned());
+        self.calm_down();
         let open = self.unfinished()?;
         let limit = self.steps() + STEPS_BESIDES + STEPS * open;
         while self.steps() < limit {
@@ -54,6 +50,15 @@ impl World {
         ))
     }
 
+    /// A time of calm begins.
+    pub(crate) fn calm_down(&mut self) {
+        self.rough = false;
+        for child in self.children.values_mut() {
+            child.recover();
+        }
+        self.trace(|| "nothing goes wrong any more".to_owned());
+    }
+
     /// Partitions of jobs that haven't ended.
     fn unfinished(&self) -> Result<u64, String> {
         let page =
@@ -62,7 +67,7 @@ impl World {
     }
 
     /// An operator undoes what stops everything: a pause, a drain, a device that was suspended by hand.
-    fn go_on(&mut self) {
+    pub(crate) fn go_on(&mut self) {
         let Some(mut daemon) = self.daemon.take() else {
             return;
         };

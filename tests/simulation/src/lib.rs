@@ -9,7 +9,8 @@
 //!
 //! After each step the invariants of the states' page are checked on what it touched (`watch`), the scheduler's promises
 //! on each of its decisions (`fair`), the ledger of acknowledged answers (`users`), and now and then everything (`fsck`).
-//! Now and then all trouble stops, and every job must end (`calm`).
+//! Now and then all trouble stops, and every job must end (`calm`). A run that fails is shortened to the steps that it takes
+//! (`shorten`).
 //!
 //! ```text
 //! PROOFKEEP_SIM_STEPS=20000000 PROOFKEEP_SIM_SEED=7 cargo test --release -p proofkeep-simulation --test simulation
@@ -27,6 +28,7 @@ mod fault;
 mod nature;
 mod reader;
 mod run_loop;
+mod shorten;
 mod time;
 mod trace;
 mod users;
@@ -39,6 +41,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use proofkeep_store::machine::{Machine, Rules};
 
 pub use disk::Broken;
+pub use shorten::{Short, shorten};
 pub use trace::Counts;
 use world::World;
 
@@ -111,11 +114,7 @@ pub fn run_on(seed: u64, steps: u64, rules: Rules, disk: Broken) -> Result<Held,
             });
         }
         Ok(Err(wrong)) => wrong,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            format!("panic: {}", text.unwrap_or_default())
-        }
+        Err(panic) => said(panic.as_ref()),
     };
     Err(Box::new(Violation {
         seed,
@@ -124,6 +123,13 @@ pub fn run_on(seed: u64, steps: u64, rules: Rules, disk: Broken) -> Result<Held,
         wrong,
         last: world.last(),
     }))
+}
+
+/// What a panic said.
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    format!("panic: {}", text.unwrap_or_default())
 }
 
 fn live(world: &mut World, steps: u64) -> Result<(), String> {

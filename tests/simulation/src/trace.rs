@@ -33,6 +33,7 @@ impl Counts {
 #[derive(Clone, Debug)]
 pub struct Trace {
     last: VecDeque<String>,
+    kept: usize,
     fingerprint: u64,
 }
 
@@ -40,6 +41,7 @@ impl Default for Trace {
     fn default() -> Self {
         Self {
             last: VecDeque::new(),
+            kept: KEPT,
             fingerprint: 0xcbf2_9ce4_8422_2325,
         }
     }
@@ -49,10 +51,15 @@ impl Trace {
     /// Says what was done in a step.
     pub fn say(&mut self, line: String) {
         self.mix(line.as_bytes());
-        if self.last.len() == KEPT {
+        if self.last.len() >= self.kept {
             self.last.pop_front();
         }
         self.last.push_back(line);
+    }
+
+    /// Keeps so many of the last steps.
+    pub fn keep(&mut self, lines: usize) {
+        self.kept = lines;
     }
 
     /// Makes the fingerprint depend on these bytes (FNV-1a).

@@ -111,6 +111,11 @@ impl World {
         &self.counts
     }
 
+    /// So many of the last steps are kept in words.
+    pub fn keep_lines(&mut self, lines: usize) {
+        self.trace.keep(lines);
+    }
+
     /// The last steps in words.
     #[must_use]
     pub fn last(&self) -> Vec<String> {
@@ -151,6 +156,7 @@ impl World {
     /// What is wrong, in words.
     pub fn step(&mut self) -> Result<(), String> {
         self.steps += 1;
+        self.chance.step(!self.rough);
         self.time.pass(self.chance.below(12));
         let mut daemon = self.daemon.take();
         let next = self.choose(daemon.as_ref());

@@ -1,7 +1,8 @@
 //! A million simulated steps, with crashes at any of them; see the crate.
 //!
 //! `PROOFKEEP_SIM_STEPS` is how many there are at least (never fewer than the floor), `PROOFKEEP_SIM_SEED` sets the seed,
-//! which is that of the commit without it; `PROOFKEEP_SIM_REPLAY` makes one run again, as a failing one says.
+//! which is that of the commit without it; `PROOFKEEP_SIM_REPLAY` makes one run again, as a failing one says. Both print the
+//! steps that it takes to fail, and no others, as far as that can be found in a bounded number of tries.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -11,7 +12,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use proofkeep_simulation::{Broken, Counts, Violation, run, run_on};
+use proofkeep_simulation::{Broken, Counts, Short, Violation, run, run_on, shorten};
 use proofkeep_store::machine::Rules;
 use serde_json::json;
 
@@ -104,7 +105,7 @@ fn nothing_is_lost_and_every_job_ends_in_a_million_steps() {
         }
     });
     if let Some(violation) = failed.into_inner().unwrap() {
-        panic!("{violation}");
+        fail(&violation);
     }
     let (counts, runs, done) = (counts.into_inner().unwrap(), next.into_inner(), done.into_inner());
     report(seed, runs, done, &counts);
@@ -152,7 +153,57 @@ fn replay() {
     let steps = number("PROOFKEEP_SIM_STEPS").unwrap_or(RUN);
     match run(seed, steps, Rules::ALL) {
         Ok(held) => eprintln!("seed {seed} held for {} steps: {:?}", held.steps, held.counts),
-        Err(violation) => panic!("{violation}"),
+        Err(violation) => fail(&violation),
+    }
+}
+
+/// Says how it failed, in as few steps as it takes.
+fn fail(violation: &Violation) -> ! {
+    // Longer lists help nobody.
+    const LINES: usize = 400;
+    match shorten(violation, Rules::ALL, Broken::Not) {
+        Some(Short {
+            wrong,
+            steps,
+            lines,
+            of,
+        }) => {
+            for line in &lines[lines.len().saturating_sub(LINES)..] {
+                eprintln!("{line}");
+            }
+            eprintln!("the same in {steps} of {of} steps, those above: {wrong}\n");
+        }
+        None => eprintln!("no shorter list of steps fails in the same way\n"),
+    }
+    panic!("{violation}");
+}
+
+/// The list of steps that a failing run prints is short, and fails in the same way; the same run has the same list.
+#[test]
+fn a_run_that_fails_is_shortened() {
+    for (rule, disk) in [
+        ("last_proof_moves_the_job", Broken::Not),
+        ("every_end_ends_the_lease", Broken::Not),
+        ("", Broken::IgnoresSyncs),
+    ] {
+        let rules = Rules::without(rule).unwrap_or(Rules::ALL);
+        let found =
+            noticed(rules, disk).unwrap_or_else(|| panic!("without {rule:?} on {disk:?} nothing fails"));
+        let short = shorten(&found, rules, disk).unwrap_or_else(|| panic!("it does not fail again: {found}"));
+        eprintln!(
+            "without {rule:?} on {disk:?}: {} of {} steps: {}",
+            short.steps, short.of, short.wrong
+        );
+        assert!(short.of as u64 >= found.step, "{} {}", short.of, found.step);
+        assert!(
+            short.steps * 4 <= short.of && short.lines.len() >= short.steps / 2,
+            "{} of {} steps are left, in {} lines",
+            short.steps,
+            short.of,
+            short.lines.len()
+        );
+        let again = shorten(&found, rules, disk).unwrap();
+        assert_eq!(again, short, "the same run is shortened to another list");
     }
 }
 
