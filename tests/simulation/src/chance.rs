@@ -3,11 +3,15 @@
 use rand::{Rng as _, RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
+use crate::world::Next;
+
 /// What was drawn in one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draws {
     /// It was a step of a time of calm.
     pub calm: bool,
+    /// What was chosen to happen, and how many numbers were drawn until then.
+    chosen: Option<(Next, usize)>,
     drawn: Vec<u64>,
 }
 
@@ -73,9 +77,29 @@ impl Chance {
             Source::Seed => {}
             Source::Written(steps) => steps.push(Draws {
                 calm,
+                chosen: None,
                 drawn: Vec::new(),
             }),
             Source::Given { next, at, .. } => (*next, *at) = (*next + 1, 0),
+        }
+    }
+
+    /// What happened in this step when it was written down; the draws that come now are those that came after that.
+    pub fn remembered(&mut self) -> Option<Next> {
+        let Source::Given { steps, next, at } = &mut self.source else {
+            return None;
+        };
+        let (chosen, draws) = steps.get(next.checked_sub(1)?)?.chosen?;
+        *at = draws;
+        Some(chosen)
+    }
+
+    /// What happens in this step.
+    pub fn chose(&mut self, next: Next) {
+        if let Source::Written(steps) = &mut self.source
+            && let Some(step) = steps.last_mut()
+        {
+            step.chosen = Some((next, step.drawn.len()));
         }
     }
 

@@ -1,8 +1,9 @@
-//! A failing run, shortened: steps are left out as long as the same fault still shows.
+//! A failing run, shortened: steps are left out as long as it still fails. What fails in the end may be another symptom, of
+//! the same fault as a rule.
 //!
-//! Each step of a run draws some numbers: what happens, to whom, how long it takes. They are written down step by step. A
-//! candidate is the same list with a part left out; each step that is left draws what it drew, which means the same
-//! where nothing before it mattered to it. Parts of half the length are tried, then of a quarter, down to single steps
+//! In each step of a run something is chosen to happen, and numbers are drawn: to whom, how long it takes. Both are
+//! written down step by step. A candidate is the same list with a part left out; in each step that is left the same
+//! happens, if it can, else nothing. Parts of half the length are tried, then of a quarter, down to single steps
 //! (delta debugging), until nothing can be left out any more or so many steps have been made.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,7 @@ const STEPS: u64 = 600_000;
 /// What is left of a failing run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Short {
-    /// The fault: the same, though it may be another job's now.
+    /// What is wrong.
     pub wrong: String,
     /// Steps that are needed to show it, with the time of calm at the end if it is one that shows only there.
     pub steps: usize,
@@ -37,8 +38,6 @@ struct Lab {
     disk: Broken,
     /// The fault shows only when all trouble stops.
     calm: bool,
-    /// The fault without its numbers.
-    fault: String,
     left: u64,
 }
 
@@ -56,7 +55,6 @@ pub fn shorten(violation: &Violation, rules: Rules, disk: Broken) -> Option<Shor
         rules,
         disk,
         calm: false,
-        fault: without_numbers(&violation.wrong),
         left: STEPS,
     };
     // A fault of liveness shows at the end of a time of calm, whatever is drawn in it.
@@ -125,31 +123,15 @@ impl Lab {
                 world.go_on();
             }
         }
+        // What was broken on the way may be seen only now.
+        world.fsck()?;
         if self.calm { world.calm() } else { Ok(()) }
     }
 
-    /// The steps that were made when the fault showed; `None` if it doesn't, or another one does.
+    /// The steps that were made when it failed; `None` if it doesn't.
     fn shows(&mut self, steps: &[Draws]) -> Option<usize> {
         let (world, wrong) = self.run(steps);
         self.left = self.left.saturating_sub(world.steps());
-        let same = wrong.is_some_and(|wrong| without_numbers(&wrong) == self.fault);
-        same.then(|| usize::try_from(world.steps()).unwrap_or(usize::MAX))
+        wrong.map(|_| usize::try_from(world.steps()).unwrap_or(usize::MAX))
     }
-}
-
-/// A text without its numbers: which job it is, and how many there are, changes as steps are left out.
-fn without_numbers(text: &str) -> String {
-    let mut out = String::new();
-    for word in text
-        .split(|char: char| !char.is_alphabetic())
-        .filter(|word| !word.is_empty())
-    {
-        // Digests and ids have letters in them.
-        let hex = word.len() < 3 || word.chars().all(|char| char.is_ascii_hexdigit());
-        if !hex {
-            out += word;
-            out.push(' ');
-        }
-    }
-    out
 }

@@ -59,8 +59,8 @@ pub struct World {
 }
 
 /// What can happen next.
-#[derive(Clone, Copy, Debug)]
-enum Next {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
     Boot,
     Recover,
     Decide,
@@ -159,7 +159,16 @@ impl World {
         self.chance.step(!self.rough);
         self.time.pass(self.chance.below(12));
         let mut daemon = self.daemon.take();
-        let next = self.choose(daemon.as_ref());
+        let next = match self.chance.remembered() {
+            Some(next) if self.is_possible(daemon.as_ref(), next) => next,
+            // What made it possible was left out.
+            Some(_) => {
+                self.daemon = daemon;
+                return Ok(());
+            }
+            None => self.choose(daemon.as_ref()),
+        };
+        self.chance.chose(next);
         let done = match &mut daemon {
             None => {
                 daemon = self.without(next);
@@ -187,7 +196,6 @@ impl World {
 
     /// What can happen next, and one of it.
     fn choose(&mut self, daemon: Option<&Daemon>) -> Next {
-        let mut can: Vec<(u64, Next)> = Vec::new();
         if self.rough {
             let starting =
                 daemon.is_some_and(|daemon| !matches!(daemon.phase, Phase::Working | Phase::Stopping(_)));
@@ -199,6 +207,30 @@ impl World {
         if self.rough && self.chance.one_in(260) {
             return Next::Time;
         }
+        let can = self.can(daemon);
+        let all: u64 = can.iter().map(|(weight, _)| weight).sum();
+        let mut at = self.chance.below(all);
+        for (weight, next) in can {
+            if at < weight {
+                return next;
+            }
+            at -= weight;
+        }
+        Next::Time
+    }
+
+    /// It can happen now.
+    fn is_possible(&self, daemon: Option<&Daemon>, next: Next) -> bool {
+        match next {
+            Next::Time => true,
+            Next::Fault => self.rough && daemon.is_some(),
+            next => self.can(daemon).iter().any(|(_, possible)| *possible == next),
+        }
+    }
+
+    /// What can happen besides faults and time, with its weight.
+    fn can(&self, daemon: Option<&Daemon>) -> Vec<(u64, Next)> {
+        let mut can = Vec::new();
         match daemon {
             None => can.push((1, Next::Boot)),
             Some(daemon) => {
@@ -210,15 +242,7 @@ impl World {
                 }
             }
         }
-        let all: u64 = can.iter().map(|(weight, _)| weight).sum();
-        let mut at = self.chance.below(all);
-        for (weight, next) in can {
-            if at < weight {
-                return next;
-            }
-            at -= weight;
-        }
-        Next::Time
+        can
     }
 
     fn daemon_can(&self, daemon: &Daemon, can: &mut Vec<(u64, Next)>) {
