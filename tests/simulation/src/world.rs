@@ -67,7 +67,8 @@ pub(crate) enum Next {
     Sync,
     Loop,
     Reader(usize),
-    Child(ProcessId),
+    /// The worker process at that place among those there are, so that it means something where other ones were started.
+    Child(usize),
     Check(usize),
     User,
     Answer,
@@ -235,9 +236,9 @@ impl World {
             None => can.push((1, Next::Boot)),
             Some(daemon) => {
                 self.daemon_can(daemon, &mut can);
-                for (id, child) in &self.children {
+                for (place, child) in self.children.values().enumerate() {
                     if child.is_busy() {
-                        can.push((4, Next::Child(*id)));
+                        can.push((4, Next::Child(place)));
                     }
                 }
             }
@@ -322,8 +323,10 @@ impl World {
                 self.trace(|| format!("the reader of {}", daemon.runs[index].device));
                 self.reader_step(daemon, index)
             }
-            Next::Child(id) => {
-                self.child_step(id);
+            Next::Child(place) => {
+                if let Some(id) = self.children.keys().nth(place).copied() {
+                    self.child_step(id);
+                }
                 Ok(())
             }
             Next::Check(index) => self.check_step(daemon, index),
