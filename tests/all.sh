@@ -61,6 +61,14 @@ step "crash report"
 cargo_release run --quiet -p proofkeep-tests --bin crash-report -- "$PROOFKEEP_REPORT_DIR"
 
 if [ "$mode" != quick ]; then
+  step "the Filecoin kinds"
+  # A build of its own: nothing above builds the published crates. What comes below builds without them again.
+  filecoin=(-p proofkeep -p proofkeep-filecoin -p proofkeep-tests --features proofkeep-tests/filecoin)
+  filecoin_tests=(--test inputs --test prover --test filecoin)
+  cargo_release clippy "${filecoin[@]}" --lib --bin proofkeep "${filecoin_tests[@]}" --quiet -- -D warnings
+  cargo_release build "${filecoin[@]}" --bin proofkeep
+  cargo_release test "${filecoin[@]}" "${filecoin_tests[@]}"
+
   step "the README's commands"
   bash tests/readme.sh
   step "benchmarks"
