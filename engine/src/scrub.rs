@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -76,7 +77,6 @@ impl Scrubbing {
                 noted: Mutex::new(Instant::now()),
                 met: Mutex::default(),
             };
-            // If it panics its hook says so; the daemon works without it.
             let thread = std::thread::Builder::new().name("scrub".to_owned());
             scrubbing.thread = Some(thread.spawn(move || rounds.run())?);
         }
@@ -129,16 +129,22 @@ impl Rounds {
                 (report.scrubbed, report.findings) = (scrubbed, 0);
             }
             let scrub = Scrub::new(&self.core.handle, &self.core.objects, self);
-            match scrub.run(position, scrubbed) {
-                Ok(true) => self.ended(whole),
-                Ok(false) => return self.write_note(),
-                Err(error) => {
-                    tracing::error!("the store could not be checked: {error}");
-                    self.report.lock().ended_at = Some(self.core.clock.now());
-                }
+            match catch_unwind(AssertUnwindSafe(|| scrub.run(position, scrubbed))) {
+                Ok(Ok(true)) => self.ended(whole),
+                Ok(Ok(false)) => return self.write_note(),
+                Ok(Err(error)) => self.failed(&error.to_string()),
+                Err(_) => self.failed("the check panicked; this is a fault of proofkeep, please report it"),
             }
             (position, scrubbed) = (Position::begin(), Scrubbed::default());
         }
+    }
+
+    /// The round ended before it was through; the next one begins when it is due.
+    fn failed(&self, why: &str) {
+        tracing::error!("the store could not be checked: {why}");
+        let mut report = self.report.lock();
+        report.phase = None;
+        report.ended_at = Some(self.core.clock.now());
     }
 
     /// `false`: told to stop.

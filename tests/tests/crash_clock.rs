@@ -309,7 +309,9 @@ fn durations(value: &Value, same_boot: bool) {
     match value {
         Value::Object(members) => {
             for (name, value) in members {
-                if (name.ends_with("_ms") || name.ends_with("_s")) && !value.is_null() {
+                // A setting is no duration of anything.
+                let lasted = name.ends_with("_ms") || name.ends_with("_s");
+                if lasted && name != "every_ms" && !value.is_null() {
                     let number = value.as_u64().unwrap_or_else(|| panic!("{name} is {value}"));
                     let limit = if same_boot {
                         30 * 60 * 1000

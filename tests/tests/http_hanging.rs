@@ -234,8 +234,9 @@ fn while_the_disk_hangs_livez_fails_requests_are_503_and_the_status_is_the_last_
     let job = first.answer().expect(202).json();
     for sent in asked {
         let answer = sent.answer();
+        // 200: a list that was asked for so late that the disk went on first.
         assert!(
-            matches!(answer.status, 204 | 404 | 409 | 503),
+            matches!(answer.status, 200 | 204 | 404 | 409 | 503),
             "{} {}",
             answer.status,
             answer.text()

@@ -77,9 +77,13 @@ impl Process {
     }
 
     /// Kills it since it is out of its mind: what it says can't be understood, or it hung up and lives on. That is a death
-    /// by its own fault, as if it had aborted, or a partition that spoils its process so would be tried for ever.
+    /// by its own fault, as if it had aborted, or a partition that spoils its process so would be tried for ever. Where it
+    /// holds nothing, as one that never said that it is there, nobody spoiled it: what is granted to it before it is gone
+    /// isn't to blame.
     pub fn kill_for_nonsense(&self) {
-        self.nonsense.store(true, Ordering::Release);
+        if self.killed().is_none() && !self.held.lock().is_empty() {
+            self.nonsense.store(true, Ordering::Release);
+        }
         self.kill(None);
     }
 

@@ -74,7 +74,8 @@ impl World {
                 .watch
                 .follow(&old, &self.disk.view, &step, context.boot)
                 .map_err(|wrong| format!("{}: {wrong}", describe(command)))?;
-            self.judge(facts)?;
+            self.judge(facts)
+                .map_err(|wrong| format!("{}: {wrong}", describe(command)))?;
         }
         Ok(Ok(Committed {
             reply: step.reply,

@@ -189,7 +189,7 @@ impl World {
         }
         for id in dumb {
             if let Some(process) = daemon.process(id) {
-                process.nonsense = true;
+                process.nonsense |= process.killed.is_none() && !process.held.is_empty();
             }
             self.kill(daemon, id, None);
         }

@@ -144,6 +144,16 @@ fn one_seed_is_one_run() {
     );
 }
 
+/// A process that never came up is killed; what was granted to it meanwhile, alone, was called guilty of its death.
+#[test]
+fn seeds_that_failed_once_hold() {
+    for seed in [136] {
+        if let Err(violation) = run(seed, RUN, Rules::ALL) {
+            fail(&violation);
+        }
+    }
+}
+
 /// The run that a failing one named.
 #[test]
 fn replay() {
