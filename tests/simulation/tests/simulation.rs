@@ -144,10 +144,11 @@ fn one_seed_is_one_run() {
     );
 }
 
-/// A process that never came up is killed; what was granted to it meanwhile, alone, was called guilty of its death.
+/// 136: a process that never came up is killed; what was granted to it meanwhile, alone, was called guilty of its death.
+/// 7973: a simulated process that was stopped before it proved anything kept its key pinned.
 #[test]
 fn seeds_that_failed_once_hold() {
-    for seed in [136] {
+    for seed in [136, 7973] {
         if let Err(violation) = run(seed, RUN, Rules::ALL) {
             fail(&violation);
         }

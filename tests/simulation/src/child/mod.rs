@@ -362,8 +362,10 @@ impl Child {
         if self.past.len() > 8 {
             self.past.remove(0);
         }
+        // A synthesis pins the key when it begins; who proves has it pinned since then, also if nothing was proved.
+        let pinned = task.begun || !matches!(task.doing, Doing::Synth(_));
         if let Some(witness) = witness
-            && task.begun
+            && pinned
         {
             self.unpin(witness);
         }
