@@ -14,6 +14,7 @@ pub mod format;
 pub mod fsck;
 pub mod ids;
 pub mod keys;
+mod lookout;
 pub mod machine;
 pub mod mend;
 pub mod migrate;

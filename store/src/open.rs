@@ -17,6 +17,7 @@ use crate::error::OpenError;
 use crate::format::{DataDir, sync_dir};
 use crate::ids::{BootNumber, JournalNumber};
 use crate::keys::{self, Sequence};
+use crate::lookout::Lookout;
 use crate::machine::Machine;
 use crate::objects::Objects;
 use crate::tree::{Database, SyncError};
@@ -278,8 +279,8 @@ pub(crate) fn open_at(data: &DataDir, path: &Path, cache_bytes: u64) -> Result<D
     remove_generating(path)?;
     forget_cached(&path.join("db"))?;
     let mut quarantined = false;
-    let db = match try_open(path, data.segment_size(), cache_bytes) {
-        Ok(db) => db,
+    let (db, lookout) = match try_open(path, data.segment_size(), cache_bytes) {
+        Ok(opened) => opened,
         // A damaged snapshot is only an index of the log: without it sled reads the log from its start.
         Err(Failure::Damaged(first)) => {
             quarantined = quarantine_snapshots(data, path)?;
@@ -305,7 +306,7 @@ pub(crate) fn open_at(data: &DataDir, path: &Path, cache_bytes: u64) -> Result<D
         std::mem::forget(db);
         return Err(error);
     }
-    Database::new(db, path).map_err(OpenError::io("opening", &path.join("db")))
+    Database::new(db, path, lookout).map_err(OpenError::io("opening", &path.join("db")))
 }
 
 enum Failure {
@@ -326,7 +327,7 @@ impl Failure {
     }
 }
 
-fn try_open(path: &Path, segment_size: u64, cache_bytes: u64) -> Result<sled::Db, Failure> {
+fn try_open(path: &Path, segment_size: u64, cache_bytes: u64) -> Result<(sled::Db, Lookout), Failure> {
     let config = sled::Config::new()
         .path(path)
         .segment_size(usize::try_from(segment_size).unwrap_or(usize::MAX))
@@ -335,9 +336,10 @@ fn try_open(path: &Path, segment_size: u64, cache_bytes: u64) -> Result<sled::Db
         .flush_every_ms(None)
         .use_compression(false)
         .mode(sled::Mode::HighThroughput);
+    let lookout = Lookout::start(config.clone()).map_err(Failure::System)?;
     // Some damaged files make sled panic; nothing of ours is shared with it yet.
     match catch_unwind(AssertUnwindSafe(|| config.open())) {
-        Ok(Ok(db)) => Ok(db),
+        Ok(Ok(db)) => Ok((db, lookout)),
         Ok(Err(sled::Error::Io(error))) if error.kind() != std::io::ErrorKind::InvalidData => {
             Err(Failure::System(error))
         }

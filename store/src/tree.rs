@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::commit::fatal;
 use crate::keys::Key;
+use crate::lookout::{Lookout, Opened};
 use crate::view::{ReadError, View, prefix_end};
 
 /// An open database.
@@ -21,16 +22,21 @@ pub(crate) struct Database {
     log: File,
     /// Where sled's files lie, for whoever has to look at them.
     path: PathBuf,
+    _opened: Opened,
+    /// Until sled has closed: it writes and waits once more then.
+    _lookout: Lookout,
 }
 
 impl Database {
     /// Takes an open sled database and opens its log a second time.
-    pub fn new(db: sled::Db, path: &Path) -> io::Result<Self> {
+    pub fn new(db: sled::Db, path: &Path, lookout: Lookout) -> io::Result<Self> {
         let log = OpenOptions::new().read(true).write(true).open(path.join("db"))?;
         Ok(Self {
             db: Some(db),
             log,
             path: path.to_path_buf(),
+            _opened: Opened::new(),
+            _lookout: lookout,
         })
     }
 

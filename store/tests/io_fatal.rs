@@ -110,3 +110,27 @@ fn a_panic_of_what_is_vital_ends_the_process_with_one_sentence() {
         "{said}"
     );
 }
+
+/// sled's pool loses what it was about to write when one of its threads panics, and tells nobody.
+#[test]
+fn a_panic_of_a_thread_of_sleds_ends_the_process_with_one_sentence() {
+    if let Some(data) = std::env::var_os(DATA) {
+        let store = open(Path::new(&data));
+        let _handle = boot(&store);
+        let thread = std::thread::Builder::new().name("sled-io-9".to_owned());
+        let _ = thread.spawn(|| panic!("at once")).unwrap().join();
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let output = run_again(
+        "a_panic_of_a_thread_of_sleds_ends_the_process_with_one_sentence",
+        data.path(),
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(EXIT_STORE), "{said}");
+    let last = said.lines().next_back().unwrap();
+    assert!(
+        last.contains("a thread of sled's panicked") && last.contains("start again"),
+        "{said}"
+    );
+}

@@ -88,6 +88,8 @@ pub struct Fault {
     pub times: Option<u64>,
     /// `EIO`, `ENOSPC`, `EDQUOT`, `EROFS`, `EMFILE`.
     pub errno: &'static str,
+    /// Each failure comes so many milliseconds late, as from a disk that tries for long before it gives up.
+    pub late_ms: u64,
     /// The first failing write does half of its work and tells so.
     pub short: bool,
     /// Operations count and fail only while this file is there.
@@ -115,6 +117,7 @@ impl Fault {
             at,
             times: Some(1),
             errno: "EIO",
+            late_ms: 0,
             short: false,
             arm_file: None,
             hang: false,
@@ -221,6 +224,7 @@ impl Shims {
             command.env("PROOFKEEP_FAULT_AT", fault.at.to_string());
             command.env("PROOFKEEP_FAULT_TIMES", fault.times.unwrap_or(0).to_string());
             command.env("PROOFKEEP_FAULT_ERRNO", fault.errno);
+            command.env("PROOFKEEP_FAULT_LATE_MS", fault.late_ms.to_string());
             command.env("PROOFKEEP_FAULT_SHORT", if fault.short { "1" } else { "0" });
             command.env("PROOFKEEP_FAULT_HANG", if fault.hang { "1" } else { "0" });
             set(command, "PROOFKEEP_FAULT_ROLE", fault.role.map(Role::word));

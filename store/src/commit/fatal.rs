@@ -6,10 +6,14 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use parking_lot::Mutex;
+
 use crate::error::{EXIT_STORE, is_disk_full};
 
-/// Says why, and ends the process with [`EXIT_STORE`].
+/// Says why, and ends the process with [`EXIT_STORE`]. Who comes second waits for that end.
 pub(crate) fn stop(why: &dyn Display) -> ! {
+    static SAYING: Mutex<()> = Mutex::new(());
+    let _saying = SAYING.lock();
     if tracing::dispatcher::has_been_set() {
         tracing::error!("{why}");
     } else {

@@ -10,6 +10,7 @@
  *   PROOFKEEP_FAULT_ERRNO       EIO (default), ENOSPC, EDQUOT, EROFS, EMFILE or a number
  *   PROOFKEEP_FAULT_SHORT       1: the first failing write writes half and says so, as a disk does
  *                               that fills up; the ones after it fail (so TIMES should be 0 or > 1)
+ *   PROOFKEEP_FAULT_LATE_MS     each failure comes so much later, as from a disk that tries for long
  *   PROOFKEEP_FAULT_ARM_FILE    operations are counted and fail only while this file exists
  *   PROOFKEEP_FAULT_HANG        1: nothing fails; an operation waits until the arm file is gone,
  *                               as on a disk that hangs, and is done then
@@ -83,6 +84,9 @@ static enum verdict judge(const char *group, const char *operation, const char *
     }
     if (!hit)
         return PASS;
+    long late = shim_number("PROOFKEEP_FAULT_LATE_MS", 0);
+    const struct timespec tried = {late / 1000, late % 1000 * 1000000};
+    nanosleep(&tried, NULL);
     return mine == at && shim_number("PROOFKEEP_FAULT_SHORT", 0) ? HALF : FAIL;
 }
 

@@ -26,10 +26,15 @@ use std::time::Instant;
 use proofkeep_tests::probe;
 use proofkeep_tests::report::Report;
 use proofkeep_tests::setting;
-use rand::SeedableRng as _;
+use proofkeep_tests::shim::{Fault, Role};
+use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use scene::{End, Template};
+use sweep::LATE_MS;
+
+/// sled's log.
+const LOG: &str = "store.1/db";
 
 #[test]
 fn nothing_is_lost_when_the_disk_refuses() {
@@ -73,4 +78,27 @@ fn nothing_is_lost_when_the_disk_refuses() {
         .count("stopped with 70", table.ends(End::Stopped))
         .count("not started", table.ends(End::NotStarted))
         .publish();
+}
+
+/// sled tells nobody that the log of a batch failed: who waited for it by then waited for ever, with the commit lock.
+#[test]
+fn a_sync_that_fails_late_stops_the_daemon_too() {
+    let seed = setting::seed();
+    eprintln!("PROOFKEEP_SEED={seed}");
+    let template = Template::new();
+    let [daemon, _] = template.operations(&["sync"]);
+    let syncs = daemon.iter().filter(|one| one.path.ends_with(LOG)).count() as u64;
+    // The first ones are the opening's. Six in a row: of the log of a batch, of what follows it, and the last of a group.
+    let from = ChaCha8Rng::seed_from_u64(seed).gen_range(syncs / 4..syncs / 2);
+    for at in from..from + 6 {
+        let outcome = template.run(&Fault {
+            matching: Some(LOG.to_owned()),
+            role: Some(Role::Daemon),
+            late_ms: LATE_MS,
+            ..Fault::once("", "sync", at)
+        });
+        assert!(outcome.wrong.is_empty(), "{at}: {}", outcome.wrong.join("\n\n"));
+        assert!(outcome.hit.is_some(), "there was no sync {at} of {syncs}");
+        assert_eq!(outcome.end, End::Stopped, "sync {at}");
+    }
 }

@@ -62,7 +62,15 @@ pub struct Case {
     failure: Failure,
 }
 
+/// A failure that is late comes so much later.
+pub const LATE_MS: u64 = 300;
+
 impl Case {
+    /// Half of all failures: a disk that breaks tries for long before it says so, and others wait for it by then.
+    fn late(&self) -> bool {
+        self.at / 2 % 2 == 1
+    }
+
     fn fault(&self) -> Fault {
         let (errno, times) = match self.failure {
             Failure::Once(errno) => (errno, Some(1)),
@@ -72,6 +80,7 @@ impl Case {
         Fault {
             errno,
             times,
+            late_ms: if self.late() { LATE_MS } else { 0 },
             short: self.failure == Failure::Half,
             role: Some(self.role),
             ..Fault::once("", self.group, self.at)
