@@ -28,6 +28,14 @@ pub fn svg(seconds: &[f64], charts: &[Chart], marks: &[(f64, &str)]) -> String {
          font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
     );
     let mut put = |line: String| text.extend([line.as_str(), "\n"]);
+    for (second, name) in marks {
+        put(format!(
+            "<line x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{TOP:.0}\" y2=\"{1:.0}\" stroke=\"#e0a040\"><title>{2}</title></line>",
+            x(*second),
+            height - 10.0 - BELOW,
+            escaped(name)
+        ));
+    }
     for (index, chart) in charts.iter().enumerate() {
         let top = row * index as f64 + TOP;
         let bottom = top + HEIGHT;
@@ -55,18 +63,9 @@ pub fn svg(seconds: &[f64], charts: &[Chart], marks: &[(f64, &str)]) -> String {
                 bottom + 14.0
             ));
         }
-        for (second, name) in marks {
-            put(format!(
-                "<line x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{top:.0}\" y2=\"{bottom:.0}\" stroke=\"#e0a040\"><title>{1}</title>\
-                 </line>",
-                x(*second),
-                escaped(name)
-            ));
-        }
-        let points: Vec<String> = seconds
-            .iter()
-            .zip(&chart.values)
-            .map(|(second, value)| format!("{:.1},{:.1}", x(*second), bottom - value / scale * HEIGHT))
+        let points: Vec<String> = thinned(seconds, &chart.values)
+            .into_iter()
+            .map(|(second, value)| format!("{:.1},{:.1}", x(second), bottom - value / scale * HEIGHT))
             .collect();
         put(format!(
             "<polyline points=\"{}\" fill=\"none\" stroke=\"#2060b0\" stroke-width=\"1.2\"/>",
@@ -74,6 +73,30 @@ pub fn svg(seconds: &[f64], charts: &[Chart], marks: &[(f64, &str)]) -> String {
         ));
     }
     text + "</svg>\n"
+}
+
+/// Enough points for the eye: of those that fall into one column of the picture, the least and the greatest, in their
+/// order, so that no peak is left out.
+fn thinned(seconds: &[f64], values: &[f64]) -> Vec<(f64, f64)> {
+    let columns = WIDTH as usize / 2;
+    let points: Vec<(f64, f64)> = seconds.iter().copied().zip(values.iter().copied()).collect();
+    let column = points.len().div_ceil(columns).max(1);
+    if column <= 2 {
+        return points;
+    }
+    let extremes = |points: &[(f64, f64)]| {
+        let by_value = |a: &(f64, f64), b: &(f64, f64)| a.1.total_cmp(&b.1);
+        let mut two: Vec<_> = [
+            points.iter().copied().min_by(by_value),
+            points.iter().copied().max_by(by_value),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        two.sort_by(|a, b| a.0.total_cmp(&b.0));
+        two
+    };
+    points.chunks(column).flat_map(extremes).collect()
 }
 
 /// 12345678 as 12.3M.
@@ -111,10 +134,20 @@ mod tests {
             &[(5.0, "a kill")],
         );
         assert_eq!(text.matches("<polyline").count(), 2);
-        assert_eq!(text.matches("<line ").count(), 2);
+        assert_eq!(text.matches("<line ").count(), 1);
         assert!(text.contains("bytes &lt; 2") && text.contains("1.5M"), "{text}");
         // The greatest value is at the top of its chart, in the middle of the time.
         assert!(text.contains("450.0,30.0"), "{text}");
         assert!(text.ends_with("</svg>\n"));
+    }
+    #[test]
+    fn a_long_time_is_thinned_and_keeps_its_peaks() {
+        let seconds: Vec<f64> = (0..7200).map(f64::from).collect();
+        let mut values = vec![1.0; seconds.len()];
+        (values[3001], values[5002]) = (9.0, 0.0);
+        let points = thinned(&seconds, &values);
+        assert!(points.len() < 800, "{}", points.len());
+        assert!(points.contains(&(3001.0, 9.0)) && points.contains(&(5002.0, 0.0)));
+        assert!(points.is_sorted_by(|a, b| a.0 <= b.0));
     }
 }

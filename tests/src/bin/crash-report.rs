@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! crash-report DIRECTORY               prints the report; fails if a test wrote nothing, or lost something
-//! crash-report DIRECTORY REPORT.md     writes it, and the table between the marks in README.md beside the workspace
+//! crash-report DIRECTORY REPORT.md     writes it, and the table between the marks in README.md of the directory it is called in
 //! ```
 //! `tests/crash/report.sh` runs the tests and then this.
 
@@ -44,9 +44,9 @@ fn report(directory: &Path) -> Result<Vec<Found>, String> {
 }
 
 fn put_into_readme(found: &[Found]) -> Result<(), String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let say = |error: std::io::Error| format!("README.md: {error}");
-    let text = std::fs::read_to_string(&path).map_err(say)?;
+    let path = Path::new("README.md");
+    let say = |error: std::io::Error| format!("README.md of this directory: {error}");
+    let text = std::fs::read_to_string(path).map_err(say)?;
     let text = crash_report::with_table(&text, found).ok_or_else(|| {
         format!(
             "README.md has no {} and {}",
@@ -54,5 +54,5 @@ fn put_into_readme(found: &[Found]) -> Result<(), String> {
             crash_report::END
         )
     })?;
-    std::fs::write(&path, text).map_err(say)
+    std::fs::write(path, text).map_err(say)
 }

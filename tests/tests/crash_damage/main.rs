@@ -14,5 +14,8 @@ mod database;
 mod live;
 mod objects;
 mod records;
+#[path = "../regressions_support/mod.rs"]
+mod regressions_support;
 mod scene;
 mod scrubbed;
+mod waiting;

@@ -44,9 +44,14 @@ impl Scripted {
         self.daemon = Some(Launch::test_build(&self.data()).args(&self.arguments).start());
     }
 
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        self.daemon.take().unwrap().kill();
+    }
+
     /// `kill -9`, and starts it again.
     pub fn crash(&mut self) {
-        self.daemon.take().unwrap().kill();
+        self.kill();
         self.start_again();
     }
 
