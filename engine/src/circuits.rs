@@ -15,19 +15,28 @@ use uuid::Uuid;
 
 use crate::kinds::Desk;
 use crate::kinds::groth16::INSECURE_LOCAL;
-use crate::kinds::groth16::headers::{self, R1cs, Zkey};
+use crate::kinds::groth16::headers::{self, R1cs};
+use crate::kinds::groth16::key_file::of_params;
 use crate::kinds::groth16::plan::{digest, header_problem};
 use crate::problem::Problem;
 
 /// The most public signals: those of one partition travel in one frame, and are hashed, stored and shown whole.
 const MOST_PUBLIC: u32 = 1 << 18;
 /// The members of a description.
-const FIELDS: [&str; 6] = ["r1cs", "zkey", "wasm", "sym", "setup", "allow_unfinished_setup"];
+const FIELDS: [&str; 7] = [
+    "r1cs",
+    "zkey",
+    "params",
+    "wasm",
+    "sym",
+    "setup",
+    "allow_unfinished_setup",
+];
 /// What `"setup"` may be.
 const SETUPS: [&str; 1] = [INSECURE_LOCAL];
 
-/// Reads a description `{"r1cs"?, "zkey" | "setup", "wasm"?, "sym"?, "allow_unfinished_setup"?}`, each file a digest, and
-/// the headers of the files.
+/// Reads a description `{"r1cs"?, "zkey" | "params" | "setup", "wasm"?, "sym"?, "allow_unfinished_setup"?}`, each file a
+/// digest, and the headers of the files.
 ///
 /// # Errors
 /// 422 with the field, what was expected and what was found; `blob-missing` with every missing digest.
@@ -51,23 +60,38 @@ pub fn plan_circuit(
         Some(_) => return Err(field("allow_unfinished_setup: expected true or false")),
     };
     let file = |field: &str| spec.get(field).map(|value| digest(field, value)).transpose();
+    let (zkey, params) = (file("zkey")?, file("params")?);
     let files = SourceFiles {
         r1cs: file("r1cs")?,
-        zkey: file("zkey")?,
+        // One place for the key of either format; the file says which it is.
+        zkey: zkey.or(params),
         wasm: file("wasm")?,
         sym: file("sym")?,
     };
+    let format = match (zkey, params) {
+        (Some(_), Some(_)) => {
+            return Err(field(
+                "params: a circuit has one key, and here are two; leave out \"zkey\" or \"params\"",
+            ));
+        }
+        (None, Some(_)) => Format::Params,
+        _ => Format::Zkey,
+    };
     let local_setup = local_setup(spec, &files, allow_unfinished)?;
+    if format == Format::Params && files.r1cs.is_none() {
+        return Err(field(
+            "r1cs: expected the digest of the circuit's constraints (circom's .r1cs), since parameters don't hold them; \
+             found nothing",
+        ));
+    }
     check_there(desk, &files)?;
     let key = match files.zkey {
-        Some(zkey) => {
-            Some(headers::zkey(&mut desk.open(zkey)?).map_err(|error| header_problem("zkey", &error))?)
-        }
+        Some(key) => Some(key_header(desk, key, format)?),
         None => None,
     };
     if let Some(key) = &key {
         check_finished(key, allow_unfinished)?;
-        check_public("zkey", key.counts.public)?;
+        check_public(format.field(), key.public)?;
     }
     let r1cs = match files.r1cs {
         Some(r1cs) => {
@@ -93,12 +117,12 @@ pub fn plan_circuit(
     }
     Ok(CircuitAdd {
         name: name.to_owned(),
-        circuit: description_digest(&files, allow_unfinished, local_setup),
+        circuit: description_digest(&files, format, allow_unfinished, local_setup),
         files,
         allow_unfinished,
         local_setup,
         replace,
-        total: known.points(local_setup),
+        total: known.points,
         facts: known.facts(),
         actor: actor.to_owned(),
     })
@@ -110,8 +134,9 @@ fn field(detail: impl Into<String>) -> Problem {
 
 fn no_key() -> Problem {
     field(
-        "zkey: expected the digest of the circuit's proving key (snarkjs's .zkey), or, for trials, \"setup\": \
-         \"insecure-local\" and a .r1cs to make one from; found neither",
+        "zkey: expected the digest of the circuit's proving key (snarkjs's .zkey), or \"params\" with that of bellperson's \
+         parameters and a .r1cs, or, for trials, \"setup\": \"insecure-local\" and a .r1cs to make one from; found none \
+         of them",
     )
 }
 
@@ -156,8 +181,8 @@ fn local_setup(
     }
     if files.zkey.is_some() {
         return Err(field(
-            "setup: the key is made or it is given, and here are both; leave out \"setup\" to use the .zkey, or \"zkey\" \
-             to make one",
+            "setup: the key is made or it is given, and here are both; leave out \"setup\" to use the one that is given, or \
+             \"zkey\" and \"params\" to make one",
         ));
     }
     if files.r1cs.is_none() {
@@ -168,7 +193,7 @@ fn local_setup(
     }
     if allow_unfinished {
         return Err(field(
-            "allow_unfinished_setup: it is about a .zkey, and with \"setup\" there is none; leave it out",
+            "allow_unfinished_setup: it is about a key that is given, and with \"setup\" there is none; leave it out",
         ));
     }
     Ok(true)
@@ -192,13 +217,92 @@ fn check_there(desk: &dyn Desk, files: &SourceFiles) -> Result<(), Problem> {
     Err(Problem::input("blob-missing", detail).with("missing", json!(missing)))
 }
 
-fn check_finished(key: &Zkey, allow_unfinished: bool) -> Result<(), Problem> {
+/// What a circuit's key is written in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// snarkjs's `.zkey`.
+    Zkey,
+    /// bellperson's parameters.
+    Params,
+}
+
+impl Format {
+    /// The member of a description that names such a key.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Zkey => "zkey",
+            Self::Params => "params",
+        }
+    }
+
+    /// What such a key is called.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Zkey => "the .zkey",
+            Self::Params => "the parameters",
+        }
+    }
+}
+
+/// What the head of a key says.
+struct Key {
+    format: Format,
+    wires: u64,
+    public: u32,
+    domain_log2: u32,
+    /// Terms of A and B; parameters don't hold them.
+    terms: u64,
+    points: u64,
+    unfinished: bool,
+}
+
+fn key_header(desk: &dyn Desk, key: Digest, format: Format) -> Result<Key, Problem> {
+    let mut file = desk.open(key)?;
+    let refused = |error: headers::HeaderError| header_problem(format.field(), &error);
+    match format {
+        Format::Zkey => {
+            let found = headers::zkey(&mut file).map_err(refused)?;
+            let (wires, public) = (u64::from(found.counts.wires), found.counts.public);
+            Ok(Key {
+                format,
+                wires,
+                public,
+                domain_log2: found.counts.log2,
+                terms: found.terms,
+                // A, B in G1, B in G2; C without the public wires; H.
+                points: 4 * wires - (u64::from(public) + 1).min(wires) + u64::from(found.counts.domain),
+                unfinished: found.unfinished,
+            })
+        }
+        Format::Params => {
+            let found = headers::params(&mut file).map_err(refused)?;
+            let counts = found.counts;
+            Ok(Key {
+                format,
+                wires: counts.wires(),
+                public: u32::try_from(counts.public()).unwrap_or(u32::MAX),
+                domain_log2: counts.domain().trailing_zeros(),
+                terms: 0,
+                points: counts.h + counts.l + counts.a + counts.b1 + counts.b2,
+                unfinished: found.unfinished,
+            })
+        }
+    }
+}
+
+fn check_finished(key: &Key, allow_unfinished: bool) -> Result<(), Problem> {
     if !key.unfinished || allow_unfinished {
         return Ok(());
     }
-    let detail = "zkey: the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it; \
-                  contribute to it (snarkjs zkey contribute) and register the result, or, for trials, say \
-                  \"allow_unfinished_setup\": true";
+    let advice = match key.format {
+        Format::Zkey => "contribute to it (snarkjs zkey contribute) and register the result",
+        Format::Params => "get the parameters of a finished setup",
+    };
+    let detail = format!(
+        "{}: the setup of this key is unfinished (γ₂ = δ₂), so anyone can forge proofs under it; {advice}, or, for \
+         trials, say \"allow_unfinished_setup\": true",
+        key.format.field()
+    );
     Err(Problem::input("setup-unfinished", detail))
 }
 
@@ -211,26 +315,35 @@ fn check_public(file: &str, public: u32) -> Result<(), Problem> {
     Err(Problem::input("too-many-public", detail))
 }
 
-fn check_same(r1cs: &R1cs, key: &Zkey) -> Result<(), Problem> {
+fn check_same(r1cs: &R1cs, key: &Key) -> Result<(), Problem> {
+    let name = key.format.name();
+    let verb = match key.format {
+        Format::Zkey => "is",
+        Format::Params => "are",
+    };
+    let mismatch = |says: String| {
+        let detail = format!("{name} {verb} of another circuit: {says}; use the key made from this .r1cs");
+        Err(Problem::input("circuit-mismatch", detail))
+    };
     for (what, circuit, key) in [
-        ("wires", r1cs.counts.wires, key.counts.wires),
-        ("public signals", r1cs.counts.public(), key.counts.public),
+        ("wires", u64::from(r1cs.counts.wires), key.wires),
+        (
+            "public signals",
+            r1cs.counts.public().into(),
+            u64::from(key.public),
+        ),
     ] {
         if circuit != key {
-            let detail = format!(
-                "the .zkey is of another circuit: it has {key} {what}, the .r1cs has {circuit}; use the key made from this .r1cs"
-            );
-            return Err(Problem::input("circuit-mismatch", detail));
+            return mismatch(format!("the key has {key} {what}, the .r1cs has {circuit}"));
         }
     }
-    let (least, domain) = (r1cs.counts.domain_log2(), key.counts.log2);
+    let (least, domain) = (r1cs.counts.domain_log2(), key.domain_log2);
     if least == domain {
         return Ok(());
     }
-    let detail = format!(
-        "the .zkey is of another circuit: its domain is 2^{domain}, the .r1cs asks for 2^{least}; use the key made from this .r1cs"
-    );
-    Err(Problem::input("circuit-mismatch", detail))
+    mismatch(format!(
+        "the key's domain is 2^{domain}, the .r1cs asks for 2^{least}"
+    ))
 }
 
 fn check_wasm(desk: &dyn Desk, wasm: Digest) -> Result<(), Problem> {
@@ -250,50 +363,50 @@ struct Known {
     public: u32,
     domain_log2: u32,
     terms: u64,
+    /// Points that the import checks, and makes before if there is no key.
+    points: u64,
     insecure: bool,
     setup: Value,
 }
 
 impl Known {
-    fn of_key(key: &Zkey, r1cs: Option<&R1cs>) -> Self {
-        let inputs = u64::from(key.counts.public) + 1;
+    fn of_key(key: &Key, r1cs: Option<&R1cs>) -> Self {
+        let inputs = u64::from(key.public) + 1;
+        let (setup, insecure) = match key.format {
+            Format::Params => (of_params(key.unfinished), true),
+            // Of any other key nobody knows before the import has read the contributions.
+            Format::Zkey => (
+                json!({"kind": if key.unfinished { "unfinished" } else { "unchecked" }}),
+                key.unfinished,
+            ),
+        };
         Self {
             constraints: r1cs.map_or(0, |r1cs| r1cs.counts.constraints.into()),
-            wires: key.counts.wires.into(),
-            public: key.counts.public,
-            domain_log2: key.counts.log2,
+            wires: key.wires,
+            public: key.public,
+            domain_log2: key.domain_log2,
             terms: r1cs.map_or(key.terms, |r1cs| key.terms.max(r1cs.terms + inputs)),
-            // Of any other key nobody knows before the import has read the contributions.
-            insecure: key.unfinished,
-            setup: json!({"kind": if key.unfinished { "unfinished" } else { "unchecked" }}),
+            points: key.points,
+            insecure,
+            setup,
         }
     }
 
     fn of_constraints(r1cs: &R1cs) -> Self {
-        let public = r1cs.counts.public();
+        let (wires, public) = (u64::from(r1cs.counts.wires), r1cs.counts.public());
+        let domain_log2 = r1cs.counts.domain_log2();
+        let domain = 1 << domain_log2.min(63);
+        // As of a .zkey that is given.
+        let checked = 4 * wires - (u64::from(public) + 1).min(wires) + domain;
         Self {
             constraints: r1cs.counts.constraints.into(),
-            wires: r1cs.counts.wires.into(),
+            wires,
             public,
-            domain_log2: r1cs.counts.domain_log2(),
+            domain_log2,
+            points: made_points(wires, domain) + checked,
             terms: r1cs.terms + u64::from(public) + 1,
             insecure: true,
             setup: json!({"kind": INSECURE_LOCAL, "contributions": 0}),
-        }
-    }
-
-    fn domain(&self) -> u64 {
-        1 << self.domain_log2.min(63)
-    }
-
-    /// Points that the import checks, and makes before if there is no key.
-    fn points(&self, local_setup: bool) -> u64 {
-        // A, B in G1, B in G2; C without the public wires; H.
-        let private = self.wires.saturating_sub(u64::from(self.public) + 1);
-        let checked = 3 * self.wires + private + self.domain();
-        match local_setup {
-            true => made_points(self.wires, self.domain()) + checked,
-            false => checked,
         }
     }
 
@@ -301,7 +414,7 @@ impl Known {
         let counts = KeyCounts {
             wires: self.wires,
             public: self.public.into(),
-            domain: self.domain(),
+            domain: 1 << self.domain_log2.min(63),
             terms: self.terms,
         };
         CircuitFacts {
@@ -319,7 +432,12 @@ impl Known {
 /// The digest of the canonical description: what names the circuit, whatever it is called. A key that is made here isn't
 /// in the description and is another one each time, so something random stands for it: what was proved under the key of
 /// a circuit that was removed must not count for another of the same files. (The store takes one that is there already.)
-fn description_digest(files: &SourceFiles, allow_unfinished: bool, local_setup: bool) -> Digest {
+fn description_digest(
+    files: &SourceFiles,
+    format: Format,
+    allow_unfinished: bool,
+    local_setup: bool,
+) -> Digest {
     let file = |digest: Option<Digest>| digest.map(|digest| digest.to_string());
     let mut description = json!({
         "allow_unfinished_setup": allow_unfinished,
@@ -327,8 +445,11 @@ fn description_digest(files: &SourceFiles, allow_unfinished: bool, local_setup: 
         "r1cs": file(files.r1cs),
         "sym": file(files.sym),
         "wasm": file(files.wasm),
-        "zkey": file(files.zkey),
+        "zkey": file(files.zkey.filter(|_| format == Format::Zkey)),
     });
+    if format == Format::Params {
+        description["params"] = json!(file(files.zkey));
+    }
     if local_setup {
         description["setup"] = json!({ INSECURE_LOCAL: Uuid::new_v4().to_string() });
     }

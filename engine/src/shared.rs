@@ -145,7 +145,7 @@ impl Core {
         Ok(Some(bytes))
     }
 
-    /// A verification key whose file is gone or damaged, from the circuit's `.zkey`. It must be the same one.
+    /// A verification key whose file is gone or damaged, from the circuit's proving key. It must be the same one.
     fn make_vk_again(&self, circuit: Digest, vk: Digest, damage: ObjectError) -> Result<Vec<u8>, LookError> {
         let record = self.circuit(circuit)?;
         let Some(zkey) = record.files.zkey else {
@@ -156,12 +156,12 @@ impl Core {
         match again {
             Ok(bytes) if Digest::of(&bytes) == vk => {
                 self.objects.put(&bytes)?;
-                tracing::warn!("it was made again from the .zkey {zkey}");
+                tracing::warn!("it was made again from the proving key {zkey}");
                 Ok(bytes)
             }
             _ => Err(LookError::Missing(format!(
-                "verification key of circuit {circuit} any more ({damage}), and its .zkey {zkey} is damaged too; upload \
-                 the .zkey again"
+                "verification key of circuit {circuit} any more ({damage}), and its proving key {zkey} is damaged too; \
+                 upload the key again"
             ))),
         }
     }

@@ -136,7 +136,7 @@ fn a_description_that_does_not_do_is_422_and_says_why() {
         "unknown-field",
     );
     assert!(
-        detail.contains("ptau") && detail.contains("zkey, wasm"),
+        detail.contains("ptau") && detail.contains("zkey, params, wasm"),
         "{detail}"
     );
     problem(&put(json!({})), 422, "bad-field");

@@ -52,8 +52,20 @@ pub struct Add {
     #[arg(value_parser = arguments::name())]
     name: String,
     /// The proving key
-    #[arg(long, value_name = "circuit.zkey", required_unless_present = "setup")]
+    #[arg(
+        long,
+        value_name = "circuit.zkey",
+        required_unless_present_any = ["params", "setup"]
+    )]
     zkey: Option<PathBuf>,
+    /// The proving key as bellperson writes it, instead of a .zkey; it goes with the .r1cs
+    #[arg(
+        long,
+        value_name = "circuit.params",
+        conflicts_with_all = ["zkey", "setup"],
+        requires = "r1cs"
+    )]
+    params: Option<PathBuf>,
     /// The constraints
     #[arg(long, value_name = "circuit.r1cs")]
     r1cs: Option<PathBuf>,
@@ -123,6 +135,7 @@ fn add(command: &Add, out: &Out) -> Result<Exit, CliError> {
     let mut body = Map::new();
     let files = [
         ("zkey", command.zkey.as_ref()),
+        ("params", command.params.as_ref()),
         ("r1cs", command.r1cs.as_ref()),
         ("wasm", command.wasm.as_ref()),
         ("sym", command.sym.as_ref()),
@@ -168,7 +181,10 @@ fn add(command: &Add, out: &Out) -> Result<Exit, CliError> {
     out.progress_done();
     if circuit["insecure"] == Value::Bool(true) {
         out.note(
-            "warning: this key came from no ceremony; whoever knows what it was made from can forge proofs. For tests only.",
+            match circuit["setup"]["kind"] == "unknown" {
+                true => "warning: nothing is known of this key's setup; whoever knows what it was made from can forge proofs.",
+                false => "warning: this key came from no ceremony; whoever knows what it was made from can forge proofs. For tests only.",
+            },
         );
     }
     out.data(&circuit, || head(&circuit));

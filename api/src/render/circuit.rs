@@ -1,5 +1,6 @@
 //! A circuit.
 
+use proofkeep_engine::kinds::groth16::BELLPERSON;
 use proofkeep_engine::problem::Problem;
 use proofkeep_store::ids::Millis;
 use proofkeep_store::records::{Circuit, CircuitState};
@@ -16,9 +17,14 @@ pub(crate) fn draw(
     now: Millis,
 ) -> Value {
     let facts = &circuit.facts;
+    let setup: Value = serde_json::from_str(&facts.setup).unwrap_or(Value::Null);
+    let key = match setup["format"] == BELLPERSON {
+        true => "params",
+        false => "zkey",
+    };
     let files = [
         ("r1cs", circuit.files.r1cs),
-        ("zkey", circuit.files.zkey),
+        (key, circuit.files.zkey),
         ("wasm", circuit.files.wasm),
         ("sym", circuit.files.sym),
     ];
@@ -41,7 +47,7 @@ pub(crate) fn draw(
     put("public", facts.public.into());
     put("domain_log2", facts.domain_log2.into());
     put("insecure", facts.insecure.into());
-    put("setup", serde_json::from_str(&facts.setup).unwrap_or(Value::Null));
+    put("setup", setup);
     put(
         "refused",
         refused.map_or(

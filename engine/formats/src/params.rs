@@ -43,6 +43,23 @@ pub struct Params<'a> {
     pub b2: &'a [u8],
 }
 
+/// How many points each list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// In IC.
+    pub ic: u64,
+    /// In H.
+    pub h: u64,
+    /// In L.
+    pub l: u64,
+    /// In A.
+    pub a: u64,
+    /// In B in G1.
+    pub b1: u64,
+    /// In B in G2.
+    pub b2: u64,
+}
+
 impl<'a> Params<'a> {
     /// Finds the lists. Nothing is copied.
     ///
@@ -74,26 +91,60 @@ impl<'a> Params<'a> {
             b1,
             b2,
         };
-        params.check()?;
+        params.counts().check()?;
         Ok(params)
+    }
+
+    /// How many points each list has.
+    pub fn counts(&self) -> Counts {
+        let count = |list: &[u8], size: usize| (list.len() / size) as u64;
+        Counts {
+            ic: count(self.ic, G1_BYTES),
+            h: count(self.h, G1_BYTES),
+            l: count(self.l, G1_BYTES),
+            a: count(self.a, G1_BYTES),
+            b1: count(self.b1, G1_BYTES),
+            b2: count(self.b2, G2_BYTES),
+        }
     }
 
     /// Public signals, without the constant.
     pub fn public(&self) -> u64 {
-        (self.ic.len() / G1_BYTES) as u64 - 1
+        self.counts().public()
     }
 
     /// Wires, the constant one among them.
     pub fn wires(&self) -> u64 {
-        ((self.ic.len() + self.l.len()) / G1_BYTES) as u64
+        self.counts().wires()
     }
 
     /// Points of the evaluation domain.
     pub fn domain(&self) -> u64 {
-        (self.h.len() / G1_BYTES) as u64 + 1
+        self.counts().domain()
+    }
+}
+
+impl Counts {
+    /// Public signals, without the constant.
+    pub fn public(&self) -> u64 {
+        self.ic.saturating_sub(1)
     }
 
-    fn check(&self) -> Result<(), FormatError> {
+    /// Wires, the constant one among them.
+    pub fn wires(&self) -> u64 {
+        self.ic + self.l
+    }
+
+    /// Points of the evaluation domain.
+    pub fn domain(&self) -> u64 {
+        self.h + 1
+    }
+
+    /// Whether they can belong together.
+    ///
+    /// # Errors
+    /// [`FormatError::BadCount`] of the first that doesn't.
+    pub fn check(&self) -> Result<(), FormatError> {
         let bad = |what, expected: String, found: u64| {
             Err(FormatError::BadCount {
                 file: FILE,
@@ -102,7 +153,7 @@ impl<'a> Params<'a> {
                 found,
             })
         };
-        if self.ic.is_empty() {
+        if self.ic == 0 {
             return bad("the number of points in IC", "at least 1".to_owned(), 0);
         }
         let domain = self.domain();
@@ -110,20 +161,18 @@ impl<'a> Params<'a> {
             let expected = format!("one less than a power of two from 2 to {MAX_DOMAIN}");
             return bad("the number of points in H", expected, domain - 1);
         }
-        let (a, b) = (self.a.len() / G1_BYTES, self.b1.len() / G1_BYTES);
         for (what, count) in [
-            ("the number of points in A", a),
-            ("the number of points in B in G1", b),
+            ("the number of points in A", self.a),
+            ("the number of points in B in G1", self.b1),
         ] {
-            if count as u64 > self.wires() {
+            if count > self.wires() {
                 let expected = format!("at most {}, as many as there are wires", self.wires());
-                return bad(what, expected, count as u64);
+                return bad(what, expected, count);
             }
         }
-        let in_g2 = self.b2.len() / G2_BYTES;
-        if in_g2 != b {
-            let expected = format!("{b}, as in G1");
-            return bad("the number of points in B in G2", expected, in_g2 as u64);
+        if self.b2 != self.b1 {
+            let expected = format!("{}, as in G1", self.b1);
+            return bad("the number of points in B in G2", expected, self.b2);
         }
         Ok(())
     }

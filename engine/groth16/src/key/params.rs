@@ -31,14 +31,7 @@ impl ProvingKey {
     ) -> Result<Self, KeyError> {
         let params = Params::parse(bytes)?;
         let log2 = matrices.log2();
-        let (all, public) = (matrices.wires() as usize, matrices.public() as usize);
-        let count = |list: &[u8], size: usize| list.len() / size;
-        expect("in IC", public + 1, count(params.ic, G1::AFFINE_BYTES))?;
-        expect("in H", (1 << log2) - 1, count(params.h, G1::AFFINE_BYTES))?;
-        expect("in L", all - public - 1, count(params.l, G1::AFFINE_BYTES))?;
-        let (in_a, in_b) = (in_matrix(matrices.a(), all), in_matrix(matrices.b(), all));
-        expect("in A", in_a.len(), count(params.a, G1::AFFINE_BYTES))?;
-        expect("in B", in_b.len(), count(params.b1, G1::AFFINE_BYTES))?;
+        let [in_a, in_b] = wires_with_points(&params, &matrices)?;
         let vk = check_params_vk(&params, unfinished)?;
         Ok(ProvingKey {
             domain: Arc::new(Domain::new(log2, Root::Bellperson).ok_or(MatrixError::TooLarge)?),
@@ -58,6 +51,32 @@ impl ProvingKey {
             matrices,
         })
     }
+}
+
+/// Holds the counts of a parameter file against the circuit that it is said to be of. The file holds no matrices, so
+/// more can't be: parameters of another circuit with the same counts make proofs that don't verify.
+///
+/// # Errors
+/// [`KeyError::Points`].
+pub fn check_params_circuit(params: &Params<'_>, matrices: &Matrices) -> Result<(), KeyError> {
+    wires_with_points(params, matrices).map(drop)
+}
+
+/// The wires that have a point in the lists A and B.
+fn wires_with_points(params: &Params<'_>, matrices: &Matrices) -> Result<[Vec<u32>; 2], KeyError> {
+    let (all, public) = (matrices.wires() as usize, matrices.public() as usize);
+    let count = |list: &[u8], size: usize| list.len() / size;
+    expect("in IC", public + 1, count(params.ic, G1::AFFINE_BYTES))?;
+    expect(
+        "in H",
+        (1 << matrices.log2()) - 1,
+        count(params.h, G1::AFFINE_BYTES),
+    )?;
+    expect("in L", all - public - 1, count(params.l, G1::AFFINE_BYTES))?;
+    let (in_a, in_b) = (in_matrix(matrices.a(), all), in_matrix(matrices.b(), all));
+    expect("in A", in_a.len(), count(params.a, G1::AFFINE_BYTES))?;
+    expect("in B", in_b.len(), count(params.b1, G1::AFFINE_BYTES))?;
+    Ok([in_a, in_b])
 }
 
 fn points<C: Curve>(section: &'static str, bytes: &[u8]) -> Result<Vec<C::Affine>, KeyError> {

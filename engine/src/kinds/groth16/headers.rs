@@ -3,8 +3,11 @@
 //! The sections of a container stand in any order, so the walk goes from one section's header to the next and keeps
 //! the few that are wanted. What it keeps is again a container, which the parsers of `proofkeep-formats` read.
 
+mod params;
+
 use std::io::{self, Read, Seek, SeekFrom};
 
+pub(crate) use params::params;
 use proofkeep_formats::container::Sections;
 use proofkeep_formats::field::{CURVE, R_LE, prime_name};
 use proofkeep_formats::r1cs::{self, R1csHeader};
@@ -159,11 +162,14 @@ pub(crate) fn zkey(source: &mut dyn Source) -> Result<Zkey, HeaderError> {
     })
 }
 
-/// The verification key in a `.zkey`, as an import writes it (snarkjs's `verification_key.json`).
+/// The verification key in a proving key of either format, as an import writes it (snarkjs's `verification_key.json`).
 pub(crate) fn verification_key(
     source: &mut dyn Source,
     unfinished: UnfinishedSetup,
 ) -> Result<Vec<u8>, String> {
+    if !params::is_zkey(source).map_err(|error| error.to_string())? {
+        return params::verification_key(source, unfinished);
+    }
     let found = zkey(source).map_err(|error| error.to_string())?;
     let wanted = [
         (2, MOST_KEPT),

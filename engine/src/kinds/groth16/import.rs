@@ -1,6 +1,6 @@
 //! The import of a circuit, in a worker process: everything is checked once, so that proofs needn't.
 //!
-//! A key that is to be made is made first. //! Constraints are compiled and compared with the key; every point of the key is checked, in slices, from where an
+//! A key that is to be made is made first. Constraints are compiled and compared with the key; every point of the key is checked, in slices, from where an
 //! earlier try came to; then the compiled matrices and the verification key become objects.
 
 use std::ops::ControlFlow;
@@ -9,16 +9,14 @@ use memmap2::Mmap;
 use proofkeep_formats::count;
 use proofkeep_formats::r1cs::R1cs;
 use proofkeep_formats::sym::Sym;
-use proofkeep_formats::zkey::{ContributionKind, Zkey};
-use proofkeep_groth16::check::{check_circuit, check_points, check_vk_with, point_count};
 use proofkeep_groth16::matrices::{Matrices, MatrixError};
 use proofkeep_groth16::memory::{KeyCounts, SLACK, key_bytes};
 use proofkeep_groth16::vk::VerifyingKey;
 use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Circuit, CircuitFacts, Failure};
 use proofkeep_witness::{Calculator, Limits};
-use serde_json::json;
 
+use super::key_file::KeyFile;
 use super::{failure, key, local_setup};
 use crate::device::Threads;
 use crate::kinds::Watch;
@@ -78,25 +76,21 @@ pub fn import(
         ..files.clone()
     };
     let (done, before) = made.as_ref().map_or((done, 0), |made| (0, made.points));
-    let zkey_map = verified(shelf, key::zkey_of(files)?, ".zkey", watch)?;
-    let zkey = Zkey::parse(&zkey_map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
-    let vk = check_vk_with(&zkey, key::unfinished(files)).map_err(|error| failure::check(&error, watch))?;
+    let map = verified(shelf, key::zkey_of(files)?, "proving key", watch)?;
+    let key = KeyFile::parse(&map)?;
+    let vk = key
+        .check_vk(key::unfinished(files))
+        .map_err(|error| failure::check(&error, watch))?;
     go_on(watch, 0)?;
     let circuit = files
         .r1cs
         .map(|digest| compile(Digest(digest), shelf, watch))
         .transpose()?;
     go_on(watch, 0)?;
-    let matrices = match circuit {
-        Some(circuit) => {
-            check_circuit(&zkey, &circuit).map_err(|error| failure::check(&error, watch))?;
-            circuit
-        }
-        None => Matrices::from_zkey(&zkey).map_err(|error| matrix(&error))?,
-    };
+    let matrices = key.matrices(circuit, watch)?;
     go_on(watch, 0)?;
     if let Some(digest) = files.wasm {
-        check_wasm(Digest(digest), &zkey, shelf, wasm, watch)?;
+        check_wasm(Digest(digest), key.wires(), shelf, wasm, watch)?;
     }
     if let Some(digest) = files.sym {
         let map = verified(shelf, Digest(digest), ".sym", watch)?;
@@ -111,14 +105,9 @@ pub fn import(
             ControlFlow::Continue(())
         }
     };
-    check_points(
-        &zkey,
-        done.min(point_count(&zkey)),
-        threads.backend(),
-        &mut progress,
-    )
-    .map_err(|error| failure::check(&error, watch))?;
-    let facts = facts(&zkey, &matrices);
+    key.check_points(done.min(key.point_count()), threads.backend(), &mut progress)
+        .map_err(|error| failure::check(&error, watch))?;
+    let facts = facts(key.setup(&vk), &matrices);
     let vk = write_vk(&vk, shelf)?;
     watch.progress(1000);
     let matrices = shelf.create("compiled matrices", |out| matrices.write(out))?;
@@ -153,9 +142,8 @@ pub(super) fn compile_again(
     if let Some(r1cs) = files.r1cs {
         return compile(Digest(r1cs), shelf, watch);
     }
-    let map = verified(shelf, key::zkey_of(files)?, ".zkey", watch)?;
-    let zkey = Zkey::parse(&map).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
-    Matrices::from_zkey(&zkey).map_err(|error| matrix(&error))
+    let map = verified(shelf, key::zkey_of(files)?, "proving key", watch)?;
+    KeyFile::parse(&map)?.matrices(None, watch)
 }
 
 fn compile(r1cs: Digest, shelf: &Shelf, watch: &dyn Watch) -> Result<Matrices, Failure> {
@@ -166,7 +154,7 @@ fn compile(r1cs: Digest, shelf: &Shelf, watch: &dyn Watch) -> Result<Matrices, F
 
 fn check_wasm(
     wasm: Digest,
-    zkey: &Zkey<'_>,
+    wires: u64,
     shelf: &Shelf,
     (memory, fuel): (u64, u64),
     watch: &dyn Watch,
@@ -178,7 +166,7 @@ fn check_wasm(
     };
     let calculator =
         Calculator::new(&map, limits).map_err(|error| failure::circuit(error.code(), error.to_string()))?;
-    let (expected, found) = (zkey.header.wires as usize, calculator.witness_size());
+    let (expected, found) = (wires, calculator.witness_size() as u64);
     if expected == found {
         return Ok(());
     }
@@ -197,57 +185,21 @@ fn write_vk(vk: &VerifyingKey, shelf: &Shelf) -> Result<Digest, Failure> {
     shelf.create("verification key", |out| out.write_all(json.as_bytes()))
 }
 
-fn facts(zkey: &Zkey<'_>, matrices: &Matrices) -> CircuitFacts {
-    let (setup, insecure) = setup(zkey);
+fn facts((setup, insecure): (serde_json::Value, bool), matrices: &Matrices) -> CircuitFacts {
     let csr = |csr: Option<&proofkeep_groth16::matrices::Csr>| csr.map_or(0, |csr| csr.terms() as u64);
     let terms = csr(Some(matrices.a())) + csr(Some(matrices.b())) + csr(matrices.c());
-    let header = zkey.header;
     CircuitFacts {
         constraints: matrices.constraints().unwrap_or(0).into(),
-        wires: header.wires.into(),
-        public: header.public,
-        domain_log2: header.log2,
+        wires: matrices.wires().into(),
+        public: matrices.public(),
+        domain_log2: matrices.log2(),
         key_bytes: key_bytes(KeyCounts {
-            wires: header.wires.into(),
-            public: header.public.into(),
-            domain: header.domain.into(),
+            wires: matrices.wires().into(),
+            public: matrices.public().into(),
+            domain: 1 << matrices.log2(),
             terms,
         }),
         insecure,
         setup: setup.to_string(),
     }
-}
-
-/// Where the key comes from, and whether anyone can forge under it.
-fn setup(zkey: &Zkey<'_>) -> (serde_json::Value, bool) {
-    let section = zkey.contributions.as_ref();
-    if zkey.is_unfinished() {
-        let setup = json!({
-            "kind": "unfinished",
-            "contributions": section.map_or(0, |section| section.list.len()),
-            "circuit_hash": section.map(|section| hex::encode(section.circuit_hash)),
-        });
-        return (setup, true);
-    }
-    let Some(section) = section else {
-        return (json!({"kind": "unknown", "contributions": 0}), true);
-    };
-    if section.list.is_empty() {
-        // No contribution and yet γ₂ ≠ δ₂: whoever made it chose δ, as our own `setup --insecure` does.
-        return (
-            json!({"kind": local_setup::INSECURE_LOCAL, "contributions": 0}),
-            true,
-        );
-    }
-    let beacon = section
-        .list
-        .iter()
-        .any(|one| !matches!(one.kind, ContributionKind::Contribution));
-    let setup = json!({
-        "kind": "phase2",
-        "contributions": section.list.len(),
-        "circuit_hash": hex::encode(section.circuit_hash),
-        "beacon": beacon,
-    });
-    (setup, false)
 }

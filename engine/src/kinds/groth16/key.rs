@@ -10,13 +10,14 @@ use proofkeep_groth16::vk::UnfinishedSetup;
 use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Failure, FailureClass};
 
+use super::key_file::is_zkey;
 use super::{failure, import};
 use crate::kinds::Watch;
 use crate::params::{Keys, Pinned};
 use crate::protocol::CircuitFiles;
 use crate::shelf::Shelf;
 
-/// A proving key in use; its `.zkey` is mapped.
+/// A proving key in use; a `.zkey` is mapped, the points of parameters were converted into memory.
 #[derive(Debug)]
 pub struct ResidentKey {
     /// The key.
@@ -25,14 +26,14 @@ pub struct ResidentKey {
     pub digest: Digest,
 }
 
-/// The `.zkey` of a circuit.
+/// The file of a circuit's key.
 pub(super) fn zkey_of(files: &CircuitFiles) -> Result<Digest, Failure> {
     files.zkey.map(Digest).ok_or_else(|| {
         Failure::coded(
             FailureClass::ParamsMismatch,
             "zkey-missing",
             format!(
-                "circuit {} has no .zkey, and a groth16 proof needs one",
+                "circuit {} has no proving key, and a groth16 proof needs one",
                 files.digest()
             ),
         )
@@ -55,16 +56,32 @@ pub(super) fn pin(
     keys.pin(files.digest(), watch, || {
         watch.progress(0);
         let map = shelf
-            .map(zkey, ".zkey")
+            .map(zkey, "proving key")
             .map_err(|failure| of_no_other_copy(files, zkey, failure))?;
-        let mapped = map.len() as u64;
-        let matrices = files
+        let compiled = files
             .matrices
             .map(|digest| matrices(files, shelf, Digest(digest), watch))
             .transpose()?;
         watch.progress(0);
-        let bytes: KeyBytes = Arc::new(map);
-        let key = ProvingKey::from_zkey_with(bytes, matrices, unfinished(files)).map_err(|error| {
+        let of_zkey = is_zkey(&map);
+        let (key, mapped) = match (of_zkey, compiled) {
+            (true, matrices) => {
+                let mapped = map.len() as u64;
+                let bytes: KeyBytes = Arc::new(map);
+                (
+                    ProvingKey::from_zkey_with(bytes, matrices, unfinished(files)),
+                    mapped,
+                )
+            }
+            (false, matrices) => {
+                let matrices = match matrices {
+                    Some(matrices) => matrices,
+                    None => Arc::new(import::compile_again(files, shelf, watch)?),
+                };
+                (ProvingKey::from_params(&map, matrices, unfinished(files)), 0)
+            }
+        };
+        let key = key.map_err(|error| {
             // An import accepted this file once, so it is the disk's fault, if its digest says so too.
             check_file(files, zkey, shelf, watch)
                 .err()

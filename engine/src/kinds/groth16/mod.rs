@@ -5,6 +5,7 @@ pub(crate) mod headers;
 mod import;
 mod input;
 mod key;
+pub(crate) mod key_file;
 mod local_setup;
 pub(crate) mod plan;
 mod prepared;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 
 pub use import::{Imported, import, import_bytes};
 pub use key::ResidentKey;
+pub use key_file::BELLPERSON;
 pub use local_setup::{INSECURE_LOCAL, local_setup_bytes};
 pub use prepared::{Check, Ready};
 

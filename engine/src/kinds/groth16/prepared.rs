@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use proofkeep_groth16::field::ScalarBytes;
+use proofkeep_groth16::quotient::HBasis;
 use proofkeep_groth16::stages::{Piece as Part, PieceResult, ProveError, Prover};
 use proofkeep_groth16::vk::Encoding;
 use proofkeep_groth16::witness::Witness;
@@ -109,6 +110,16 @@ impl Ready {
     /// The proof doesn't hold. Where the witness wasn't checked, that is the likely reason.
     fn invalid(&self, failure: Failure) -> Failure {
         match self.check {
+            Check::Done if self.key.key.h_basis() == HBasis::Powers => Failure::coded(
+                failure.class,
+                failure.code,
+                format!(
+                    "{}; the witness satisfies the circuit, and parameters don't hold theirs: if other witnesses fail \
+                     too, they are those of another circuit with the same counts, or have its public signals in another \
+                     order",
+                    failure.detail
+                ),
+            ),
             Check::Done => failure,
             Check::Impossible => Failure::coded(
                 failure.class,
