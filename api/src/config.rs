@@ -68,6 +68,10 @@ pub struct Config {
     pub grace: Duration,
     /// From the end of a check of the whole store to the next; zero: never.
     pub scrub_every: Duration,
+    /// Connections at once.
+    pub max_connections: usize,
+    /// A client that sends no whole header, or reads nothing of its answer, for so long is hung up on.
+    pub client_timeout: Duration,
     /// The largest upload, in bytes.
     pub max_upload: u64,
     /// The most memory that a circom calculator may use, in bytes.
@@ -92,6 +96,8 @@ struct File {
     checkpoint_after: Option<toml::Spanned<String>>,
     grace: Option<toml::Spanned<String>>,
     scrub_every: Option<toml::Spanned<String>>,
+    max_connections: Option<usize>,
+    client_timeout: Option<toml::Spanned<String>>,
     max_upload: Option<toml::Spanned<String>>,
     wasm_memory: Option<toml::Spanned<String>>,
     wasm_fuel: Option<u64>,
@@ -115,6 +121,8 @@ impl Config {
             checkpoint_after: Duration::from_secs(1),
             grace: Duration::from_secs(20),
             scrub_every: Duration::from_secs(24 * 3600),
+            max_connections: 4096,
+            client_timeout: Duration::from_secs(60),
             max_upload: 64 << 30,
             wasm_memory: 256 << 20,
             wasm_fuel: 100_000_000_000,
@@ -165,6 +173,7 @@ impl Config {
         )?;
         duration(file.grace, "grace", &mut self.grace)?;
         duration(file.scrub_every, "scrub_every", &mut self.scrub_every)?;
+        duration(file.client_timeout, "client_timeout", &mut self.client_timeout)?;
         if let Some(listen) = file.listen {
             self.listen = listen
                 .get_ref()
@@ -175,6 +184,7 @@ impl Config {
         self.allowed_hosts = file.allowed_hosts.unwrap_or(self.allowed_hosts);
         self.cpu_devices = file.cpu_devices.unwrap_or(self.cpu_devices);
         self.threads = file.threads.unwrap_or(self.threads);
+        self.max_connections = file.max_connections.unwrap_or(self.max_connections);
         self.max_jobs = file.max_jobs.unwrap_or(self.max_jobs);
         self.wasm_fuel = file.wasm_fuel.unwrap_or(self.wasm_fuel);
         self.allow_insecure_setup = file.allow_insecure_setup.unwrap_or(self.allow_insecure_setup);
@@ -253,6 +263,20 @@ impl Config {
         )?;
         set(
             &get,
+            "PROOFKEEP_MAX_CONNECTIONS",
+            "a number of connections",
+            |text| text.parse().ok(),
+            &mut self.max_connections,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_CLIENT_TIMEOUT",
+            DURATION,
+            parse_duration,
+            &mut self.client_timeout,
+        )?;
+        set(
+            &get,
             "PROOFKEEP_MAX_UPLOAD",
             SIZE,
             parse_size,
@@ -308,9 +332,22 @@ impl Config {
         if !(1..=1024).contains(&self.threads) {
             return value("threads", "1 to 1024", self.threads.to_string());
         }
+        if !(1..=MAX_CONNECTIONS).contains(&self.max_connections) {
+            return value("max_connections", "1 to 100000", self.max_connections.to_string());
+        }
+        if self.client_timeout < Duration::from_secs(1) {
+            return value(
+                "client_timeout",
+                "at least 1s",
+                format!("{:?}", self.client_timeout),
+            );
+        }
         Ok(self)
     }
 }
+
+/// Each takes a descriptor and some memory.
+const MAX_CONNECTIONS: usize = 100_000;
 
 /// What an address looks like, for errors.
 const ADDRESS: &str = "an address like 127.0.0.1:8420";

@@ -17,13 +17,14 @@ use std::time::Duration;
 use proofkeep_engine::service::{Engine, EngineConfig, StartError};
 use proofkeep_engine::workers::DeviceConfig;
 use proofkeep_store::{EXIT_STORE, OpenError, Store};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::Config;
-use crate::http::{Server, Settings, url};
+use crate::http::{Limits, Server, Settings, url};
 use crate::options::Options;
 
 /// Where in the data directory the daemon notes its address, for commands that find the directory in use.
@@ -32,6 +33,9 @@ pub(crate) const ADDRESS: &str = "run/address";
 /// What is logged if nobody says: the published Filecoin crates say each step of theirs, and on what, at `info`.
 const LOGGED: &str = "info,sled=warn,filecoin_proofs=warn,storage_proofs_core=warn,storage_proofs_porep=warn,\
                       storage_proofs_post=warn,storage_proofs_update=warn";
+
+/// More descriptors than these nobody needs.
+const MOST_DESCRIPTORS: u64 = 65_536;
 
 /// Answers that have begun may take so long after the engine has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
@@ -114,17 +118,18 @@ impl DaemonError {
 /// When it doesn't start, or ends otherwise than it was told to.
 pub fn run(config: Config, options: &Options) -> Result<(), DaemonError> {
     log_to_stderr();
+    let descriptors = raise_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("http")
         .build()?;
-    let ended = runtime.block_on(serve(config, options));
+    let ended = runtime.block_on(serve(config, options, descriptors));
     // A request that still reads or writes on a thread of its own is not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended
 }
 
-async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
+async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<(), DaemonError> {
     let mut stop = signals()?;
     let data = Store::lock(&config.data_dir, true)?;
     let listener = TcpListener::bind(config.listen)
@@ -138,6 +143,10 @@ async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
     let server = Server::new(Settings {
         allowed_hosts: config.allowed_hosts.clone(),
         max_upload: config.max_upload,
+        connections: Limits {
+            most: config.max_connections.min(descriptors / 2),
+            patience: config.client_timeout,
+        },
         test_build: options.test_build,
     });
     let (end, mut ending) = watch::channel(false);
@@ -176,6 +185,21 @@ async fn serve(config: Config, options: &Options) -> Result<(), DaemonError> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Takes as many descriptors as the system allows, since a shell's usual limit is meant for programs with few files; the
+/// number of them. Connections get at most half: the store and the workers need theirs.
+fn raise_descriptors() -> usize {
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.unwrap_or(MOST_DESCRIPTORS).min(MOST_DESCRIPTORS);
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(wanted);
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%error, wanted, "the limit of open files could not be raised");
+        }
+    }
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(MOST_DESCRIPTORS);
+    usize::try_from(current).unwrap_or(usize::MAX)
 }
 
 fn engine_config(config: Config, options: &Options) -> EngineConfig {

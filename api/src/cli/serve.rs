@@ -58,6 +58,13 @@ pub struct Serve {
     /// The whole store is checked, a little at a time, so long after it was last; 0s: never [default: 24h]
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     scrub_every: Option<Duration>,
+    /// Connections at once; one more is told to come back [default: 4096, at most half of the
+    /// open files that the system allows]
+    #[arg(long, value_name = "N")]
+    max_connections: Option<usize>,
+    /// A client that sends no whole header, or reads nothing, for so long is hung up on [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
+    client_timeout: Option<Duration>,
     /// The largest upload [default: 64GiB]
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     max_upload: Option<u64>,
@@ -96,6 +103,8 @@ impl Serve {
         set(self.checkpoint_after, &mut config.checkpoint_after);
         set(self.grace, &mut config.grace);
         set(self.scrub_every, &mut config.scrub_every);
+        set(self.max_connections, &mut config.max_connections);
+        set(self.client_timeout, &mut config.client_timeout);
         set(self.max_upload, &mut config.max_upload);
         set(self.wasm_memory, &mut config.wasm_memory);
         set(self.wasm_fuel, &mut config.wasm_fuel);

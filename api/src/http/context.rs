@@ -11,6 +11,7 @@ use proofkeep_store::view::{ReadError, View};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::connections::Limits;
 use super::health::STUCK;
 use super::problem::{internal, stuck, unreadable};
 use super::status::LastStatus;
@@ -28,6 +29,8 @@ pub(crate) struct Settings {
     pub allowed_hosts: Vec<String>,
     /// The largest upload, in bytes.
     pub max_upload: u64,
+    /// What connections may take.
+    pub connections: Limits,
     /// This build is for tests and keeps no promise.
     pub test_build: bool,
 }

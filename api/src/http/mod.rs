@@ -10,6 +10,7 @@ mod answer;
 mod backup;
 mod blobs;
 mod circuits;
+mod connections;
 mod context;
 mod etag;
 mod events;
@@ -34,6 +35,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use hyper_util::service::TowerToHyperService;
 use parking_lot::Mutex;
 use proofkeep_engine::problem::Problem;
 use proofkeep_engine::service::Engine;
@@ -46,6 +48,7 @@ use warp::{Filter, Rejection};
 
 use access::Access;
 use answer::Answer;
+pub(crate) use connections::Limits;
 use context::Context;
 pub(crate) use context::Settings;
 use request::{Body, Request};
@@ -102,6 +105,7 @@ impl Server {
 
     /// Answers requests until `end` is over, and then those that have begun.
     pub async fn run(self, listener: TcpListener, end: impl Future<Output = ()> + Send + 'static) {
+        let limits = self.settings.connections;
         let server = self;
         let body = warp::body::stream().map(Body::new);
         let host = warp::host::optional()
@@ -130,11 +134,8 @@ impl Server {
                 tracing::error!(?rejection, "a request was not routed");
                 Ok::<_, Infallible>(problem::answer(&problem::internal(), "/"))
             });
-        warp::serve(everything)
-            .incoming(listener)
-            .graceful(end)
-            .run()
-            .await;
+        let service = TowerToHyperService::new(warp::service(everything));
+        connections::serve(listener, service, limits, end).await;
     }
 
     async fn answer(self, mut request: Request, host: Option<Authority>) -> Answer {

@@ -13,25 +13,12 @@ use warp::http::{Method, Response, StatusCode};
 
 use super::answer::Answer;
 
-const MEDIA_TYPE: &str = "application/problem+json";
+pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// The answer that says `problem` about the resource at `path`.
 pub(super) fn answer(problem: &Problem, path: &str) -> Answer {
-    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut members = Map::new();
-    members.extend(problem.members.iter().cloned());
-    members.insert(
-        "type".to_owned(),
-        format!("urn:proofkeep:problem:{}", problem.code).into(),
-    );
-    members.insert("title".to_owned(), problem.title.as_str().into());
-    members.insert("status".to_owned(), status.as_u16().into());
-    members.insert("detail".to_owned(), problem.detail.as_str().into());
-    members.insert("instance".to_owned(), path.into());
-    members.insert("code".to_owned(), problem.code.as_str().into());
-    members.insert("retryable".to_owned(), problem.retryable.into());
-    let body = Bytes::from(Value::Object(members).to_string());
-    let mut answer = Response::new(body.into());
+    let status = status(problem);
+    let mut answer = Response::new(Bytes::from(body(problem, path)).into());
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
@@ -42,6 +29,41 @@ pub(super) fn answer(problem: &Problem, path: &str) -> Answer {
         headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     answer
+}
+
+fn status(problem: &Problem) -> StatusCode {
+    StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// What the answer says, as JSON.
+pub(super) fn body(problem: &Problem, path: &str) -> String {
+    let mut members = Map::new();
+    members.extend(problem.members.iter().cloned());
+    members.insert(
+        "type".to_owned(),
+        format!("urn:proofkeep:problem:{}", problem.code).into(),
+    );
+    members.insert("title".to_owned(), problem.title.as_str().into());
+    members.insert("status".to_owned(), status(problem).as_u16().into());
+    members.insert("detail".to_owned(), problem.detail.as_str().into());
+    members.insert("instance".to_owned(), path.into());
+    members.insert("code".to_owned(), problem.code.as_str().into());
+    members.insert("retryable".to_owned(), problem.retryable.into());
+    Value::Object(members).to_string()
+}
+
+/// 503, before anything of a request was read.
+pub(super) fn too_many_connections(most: usize) -> Problem {
+    let detail = format!(
+        "the daemon has the {most} connections that max_connections allows; close some that you don't need, or try again"
+    );
+    Problem::new(
+        503,
+        "too-many-connections",
+        "there are too many connections",
+        detail,
+    )
+    .retryable()
 }
 
 /// 405, with the methods that there are.

@@ -259,6 +259,10 @@ mod tests {
         let settings = Settings {
             allowed_hosts: Vec::new(),
             max_upload: 0,
+            connections: crate::http::Limits {
+                most: 1,
+                patience: Duration::from_secs(1),
+            },
             test_build: true,
         };
         let context = Context {

@@ -6,13 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// File, how many places, who notices.
-const WATCHED: [(&str, usize, &str); 17] = [
+const WATCHED: [(&str, usize, &str); 18] = [
     (
         "api/src/daemon.rs",
         3,
         "the HTTP server and the engine's start are awaited; without the signals' task the daemon stops",
     ),
     ("api/src/demo/child.rs", 1, "a process, waited for"),
+    (
+        "api/src/http/connections.rs",
+        2,
+        "their ends are waited for: that connection is closed, and it is logged",
+    ),
     ("api/src/http/context.rs", 1, "awaited: 500"),
     ("api/src/http/proofs.rs", 1, "caught: the answer is cut off"),
     ("api/src/http/upload.rs", 1, "awaited: 500"),
