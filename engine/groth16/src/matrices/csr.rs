@@ -4,18 +4,14 @@ use std::collections::HashMap;
 
 use blstrs::Scalar;
 use ff::Field;
-use rayon::prelude::*;
 
 use super::MatrixError;
 use crate::field::{ScalarBytes, from_limbs, limbs, scalar_from_bytes, to_double_montgomery};
-use crate::witness::Witness;
 
 /// Number of the coefficient 1 in every table.
 const ONE: u32 = 0;
 /// Number of the coefficient −1 in every table.
 const MINUS_ONE: u32 = 1;
-/// Rows that one task evaluates.
-const CHUNK: usize = 1024;
 
 /// A sparse matrix: row `i` has the terms `starts[i]..starts[i + 1]`, by rising wire, no wire twice, none of them zero.
 ///
@@ -102,22 +98,10 @@ impl Csr {
         general + plain * self.table[ONE as usize]
     }
 
-    /// The matrix times the witness, with zeros up to `length` rows. Runs on the current rayon pool.
-    ///
-    /// # Panics
-    /// If the matrix has more than `length` rows, or wires that the witness lacks.
-    pub fn times(&self, witness: &Witness<'_>, length: usize) -> Vec<Scalar> {
-        assert!(self.rows() <= length, "more rows than the domain has");
-        let mut out = vec![Scalar::ZERO; length];
-        out[..self.rows()]
-            .par_chunks_mut(CHUNK)
-            .enumerate()
-            .for_each(|(part, out)| {
-                for (index, value) in out.iter_mut().enumerate() {
-                    *value = self.dot(part * CHUNK + index, witness.values());
-                }
-            });
-        out
+    /// The matrix times the witness, with zeros up to `length` rows.
+    #[cfg(test)]
+    pub(super) fn times(&self, values: &[ScalarBytes], length: usize) -> Vec<Scalar> {
+        (0..length).map(|row| self.dot(row, values)).collect()
     }
 }
 

@@ -8,11 +8,13 @@ mod circuit;
 mod compile;
 mod csr;
 mod file;
+mod products;
 
 use rayon::prelude::*;
 
 pub use csr::Csr;
 pub use file::{FILE_MAGIC, FILE_VERSION, MatrixFileError};
+pub use products::Products;
 
 use crate::field::MAX_LOG2;
 use crate::witness::Witness;

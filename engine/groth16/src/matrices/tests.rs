@@ -49,13 +49,57 @@ fn the_first_broken_constraint_is_named() {
     let matrices = compiled();
     let good = [value(1), value(35), value(5), value(7), value(13)];
     assert_eq!(matrices.first_unsatisfied(&Witness::new(&good).unwrap()), None);
-    let times = matrices.a().times(&Witness::new(&good).unwrap(), 4);
+    let times = matrices.a().times(&good, 4);
     assert_eq!(times, [5u64, 13, 1, 35].map(Scalar::from));
     let mut bad = good;
     bad[4] = value(14);
     assert_eq!(matrices.first_unsatisfied(&Witness::new(&bad).unwrap()), Some(1));
     bad[1] = value(36);
     assert_eq!(matrices.first_unsatisfied(&Witness::new(&bad).unwrap()), Some(0));
+}
+
+/// More rows than a task takes, and the last task's are fewer.
+#[test]
+fn products_are_what_the_matrices_give_and_name_the_first_broken_constraint() {
+    let constraints = 2500;
+    let mut builder = R1csBuilder::new(constraints + 2, 0, 0, constraints + 1);
+    for row in 0..constraints {
+        let (x, next) = (row + 1, row + 2);
+        builder.constraint(
+            &[(x, value(3)), (0, value(row.into()))],
+            &[(x, minus_one())],
+            &[(next, value(1))],
+        );
+    }
+    let matrices = Matrices::from_r1cs(&R1cs::parse(&builder.build()).unwrap()).unwrap();
+    let mut wires = vec![Scalar::ONE, Scalar::from(7)];
+    for row in 0..constraints {
+        let x = wires[row as usize + 1];
+        wires.push((x * Scalar::from(3) + Scalar::from(u64::from(row))) * -x);
+    }
+    let good: Vec<ScalarBytes> = wires.iter().map(scalar_to_bytes).collect();
+    let witness = Witness::new(&good).unwrap();
+    let mut products = matrices.products(&witness).unwrap();
+    assert_eq!(products.domain(), 4096);
+    let (a, b) = products.take();
+    assert!(a == matrices.a().times(&good, 4096) && b == matrices.b().times(&good, 4096));
+    assert_eq!(products.domain(), 0);
+    for wire in [2, 700, 1025, 1026, 2500] {
+        let mut bad = good.clone();
+        bad[wire] = value(5);
+        let witness = Witness::new(&bad).unwrap();
+        // It is the result of the row two before, and a factor of the next.
+        assert_eq!(matrices.products(&witness).unwrap_err(), wire - 2);
+        assert_eq!(matrices.first_unsatisfied(&witness), Some(wire - 2));
+        let without = Matrices {
+            c: None,
+            ..matrices.clone()
+        };
+        assert!(
+            without.products(&witness).is_ok(),
+            "nothing is known to be broken"
+        );
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::control::{Control, Stopped};
 use crate::curve::{Curve, G1, G2};
 use crate::field::{ScalarBytes, as_bytes, wipe};
 use crate::key::ProvingKey;
+use crate::matrices::Products;
 use crate::quotient::on_threads;
 use crate::witness::Witness;
 
@@ -84,15 +85,24 @@ impl<'k, B: Backend> Prover<'k, B> {
     }
 
     /// Refuses a witness of another circuit, and, where the key's matrices know `C`, one that breaks a constraint.
-    pub fn check_witness(&self, witness: &Witness<'_>) -> Result<(), ProveError> {
-        let matrices = self.key.matrices();
-        let (expected, found) = (matrices.wires() as usize, witness.wires());
-        if expected != found {
-            return Err(ProveError::Wires { expected, found });
+    ///
+    /// What is computed for that is of use to [`prove_checked`](Self::prove_checked).
+    pub fn check_witness(&self, witness: &Witness<'_>) -> Result<Products, ProveError> {
+        self.check_wires(witness)?;
+        let mut products = Err(0);
+        on_threads(&self.backend, || {
+            products = self.key.matrices().products(witness);
+        });
+        products.map_err(|constraint| ProveError::Unsatisfied { constraint })
+    }
+
+    fn check_wires(&self, witness: &Witness<'_>) -> Result<(), ProveError> {
+        let (expected, found) = (self.key.matrices().wires() as usize, witness.wires());
+        if expected == found {
+            Ok(())
+        } else {
+            Err(ProveError::Wires { expected, found })
         }
-        let mut broken = None;
-        on_threads(&self.backend, || broken = matrices.first_unsatisfied(witness));
-        broken.map_or(Ok(()), |constraint| Err(ProveError::Unsatisfied { constraint }))
     }
 
     /// Computes the pieces that are not among the `known`, in the order of [`Piece::ALL`], and returns all five.
@@ -106,7 +116,33 @@ impl<'k, B: Backend> Prover<'k, B> {
         on_piece: &mut dyn FnMut(PieceResult, Duration) -> ControlFlow<()>,
         control: &dyn Control,
     ) -> Result<Vec<PieceResult>, ProveError> {
-        self.check_witness(witness)?;
+        let products = self.check_witness(witness)?;
+        self.prove_checked(witness, products, known, on_piece, control)
+    }
+
+    /// The same for a witness that was checked already, and what that computed. With the products of another witness the
+    /// pieces make no valid proof.
+    ///
+    /// # Panics
+    /// If the products are those of a circuit of another size.
+    pub fn prove_checked(
+        &self,
+        witness: &Witness<'_>,
+        mut products: Products,
+        known: &[PieceResult],
+        on_piece: &mut dyn FnMut(PieceResult, Duration) -> ControlFlow<()>,
+        control: &dyn Control,
+    ) -> Result<Vec<PieceResult>, ProveError> {
+        self.check_wires(witness)?;
+        assert_eq!(
+            products.domain(),
+            self.key.domain().size(),
+            "products of another circuit"
+        );
+        if known.iter().any(|result| result.piece == Piece::H) {
+            // Nobody else takes them.
+            products.forget();
+        }
         let mut pieces = Vec::with_capacity(Piece::ALL.len());
         for piece in Piece::ALL {
             if let Some(result) = known.iter().find(|result| result.piece == piece) {
@@ -114,7 +150,7 @@ impl<'k, B: Backend> Prover<'k, B> {
                 continue;
             }
             let start = Instant::now();
-            let result = self.piece(witness, piece, control)?;
+            let result = self.piece(witness, piece, &mut products, control)?;
             pieces.push(result);
             let stop = on_piece(result, start.elapsed()).is_break();
             if stop && pieces.len() < Piece::ALL.len() {
@@ -128,6 +164,7 @@ impl<'k, B: Backend> Prover<'k, B> {
         &self,
         witness: &Witness<'_>,
         piece: Piece,
+        products: &mut Products,
         control: &dyn Control,
     ) -> Result<PieceResult, Stopped> {
         let (key, backend, values) = (self.key, &self.backend, witness.values());
@@ -138,7 +175,7 @@ impl<'k, B: Backend> Prover<'k, B> {
         };
         let point = match piece {
             Piece::H => {
-                let mut scalars = self.quotient(witness, control)?;
+                let mut scalars = self.quotient(products, control)?;
                 let point = g1(&key.h, as_bytes(&scalars));
                 wipe(&mut scalars);
                 point?
@@ -151,14 +188,14 @@ impl<'k, B: Backend> Prover<'k, B> {
         Ok(PieceResult { piece, point })
     }
 
-    /// Matrices × witness, then the scalars of the H bases as plain limbs.
-    fn quotient(&self, witness: &Witness<'_>, control: &dyn Control) -> Result<Vec<blstrs::Scalar>, Stopped> {
-        let (matrices, domain) = (self.key.matrices(), self.key.domain());
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        on_threads(&self.backend, || {
-            a = matrices.a().times(witness, domain.size());
-            b = matrices.b().times(witness, domain.size());
-        });
-        self.backend.quotient(domain, a, b, self.key.h_basis(), control)
+    /// From `A·w` and `B·w` the scalars of the H bases as plain limbs.
+    fn quotient(
+        &self,
+        products: &mut Products,
+        control: &dyn Control,
+    ) -> Result<Vec<blstrs::Scalar>, Stopped> {
+        let (a, b) = products.take();
+        self.backend
+            .quotient(self.key.domain(), a, b, self.key.h_basis(), control)
     }
 }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use proofkeep_groth16::field::ScalarBytes;
+use proofkeep_groth16::matrices::Products;
 use proofkeep_groth16::quotient::HBasis;
 use proofkeep_groth16::stages::{Piece as Part, PieceResult, ProveError, Prover};
 use proofkeep_groth16::vk::Encoding;
@@ -43,6 +44,8 @@ pub struct Ready {
     key: Pinned<ResidentKey>,
     threads: Threads,
     check: Check,
+    /// What the check computed; the first proof takes it.
+    products: Option<Products>,
     pieces: Vec<PieceResult>,
 }
 
@@ -72,7 +75,17 @@ impl Ready {
             key,
             threads,
             check,
+            products: None,
             pieces: Vec::new(),
+        }
+    }
+
+    /// With what the check of this witness against this key computed, so that the prover doesn't check it again.
+    #[must_use]
+    pub fn with_products(self, products: Products) -> Self {
+        Self {
+            products: Some(products),
+            ..self
         }
     }
 
@@ -183,9 +196,13 @@ impl Prepared for Ready {
             control.edge()
         };
         let slices = |done: u64, total: u64| control.slice(done, total);
-        let pieces = prover
-            .prove_pieces(&self.witness()?, &known, &mut on_piece, &slices)
-            .map_err(|error: ProveError| failure::prove(&error, watch))?;
+        let products = self.products.take();
+        let witness = self.witness()?;
+        let made = match products {
+            Some(products) => prover.prove_checked(&witness, products, &known, &mut on_piece, &slices),
+            None => prover.prove_pieces(&witness, &known, &mut on_piece, &slices),
+        };
+        let pieces = made.map_err(|error: ProveError| failure::prove(&error, watch))?;
         if self.check == Check::ByProvingTwice {
             self.make_again(&pieces, watch)?;
         }

@@ -8,6 +8,7 @@ use proofkeep_formats::sym::Sym;
 use proofkeep_formats::wtns;
 use proofkeep_groth16::field::{ScalarBytes, scalar_from_bytes};
 use proofkeep_groth16::key::ProvingKey;
+use proofkeep_groth16::matrices::Products;
 use proofkeep_groth16::witness::{Witness, WitnessError};
 use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Failure, FailureClass};
@@ -48,10 +49,14 @@ pub(super) fn synthesize(task: &SynthTask<'_>, watch: &dyn Watch) -> Result<Read
         }
         found?;
     }
-    check(&values, &key.key, files, task, watch)?;
+    let products = check(&values, &key.key, files, task, watch)?;
     let vk_public = key.key.vk().public();
     let public = values.get(1..=vk_public).unwrap_or(&[]).as_flattened().to_vec();
-    let digest = Digest::of(values.as_flattened());
+    let digest = match input {
+        // Its bytes were held against its digest, so that names the values as well.
+        Input::Witness(file) => file,
+        Input::Json(_) => Digest::of(values.as_flattened()),
+    };
     go_on(watch, 1000)?;
     let check = match (key.key.matrices().c().is_some(), task.recheck) {
         // A recheck without compiled constraints has walked those of the `.r1cs`, if there is one.
@@ -60,14 +65,12 @@ pub(super) fn synthesize(task: &SynthTask<'_>, watch: &dyn Watch) -> Result<Read
         (false, false) => Check::Impossible,
         (false, true) => Check::ByProvingTwice,
     };
-    Ok(Ready::new(
-        values,
-        digest,
-        public,
-        key,
-        task.threads.clone(),
-        check,
-    ))
+    let ready = Ready::new(values, digest, public, key, task.threads.clone(), check);
+    Ok(match products {
+        // After an invalid proof nothing is taken over from the check: it is part of what may have gone wrong.
+        Some(products) if !task.recheck => ready.with_products(products),
+        _ => ready,
+    })
 }
 
 fn go_on(watch: &dyn Watch, permille: u16) -> Result<(), Failure> {
@@ -132,14 +135,15 @@ fn still_wanted(watch: &dyn Watch) -> ControlFlow<()> {
     }
 }
 
-/// Length, range and constraints; on another path when the last proof was invalid.
+/// Length, range and constraints; on another path when the last proof was invalid. Returns what the prover needs of what
+/// was computed.
 fn check(
     values: &[ScalarBytes],
     key: &ProvingKey,
     files: &CircuitFiles,
     task: &SynthTask<'_>,
     watch: &dyn Watch,
-) -> Result<(), Failure> {
+) -> Result<Option<Products>, Failure> {
     let wires = key.matrices().wires() as usize;
     if values.len() != wires {
         let detail = format!(
@@ -160,18 +164,17 @@ fn check(
         };
         Failure::coded(FailureClass::InputInvalid, code, error.to_string())
     })?;
-    let broken = task
-        .threads
-        .run(|| key.matrices().first_unsatisfied(&witness))
-        .flatten();
+    let products = task.threads.run(|| key.matrices().products(&witness)).transpose();
     go_on(watch, 900)?;
-    let broken = match (broken, files.r1cs, task.recheck) {
-        (None, Some(r1cs), true) => slowly(values, Digest(r1cs), task.shelf, watch)?,
-        (broken, ..) => broken,
+    let broken = match (&products, files.r1cs, task.recheck) {
+        (Ok(_), Some(r1cs), true) => slowly(values, Digest(r1cs), task.shelf, watch)?,
+        (Ok(_), ..) => None,
+        (Err(constraint), ..) => Some(*constraint),
     };
-    broken.map_or(Ok(()), |constraint| {
-        Err(unsatisfied(constraint, files, task.shelf))
-    })
+    match (products, broken) {
+        (Ok(products), None) => Ok(products),
+        (_, Some(constraint)) | (Err(constraint), None) => Err(unsatisfied(constraint, files, task.shelf)),
+    }
 }
 
 /// Every constraint again, one after another, straight from the `.r1cs`: shares nothing with the compiled matrices.
