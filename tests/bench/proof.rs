@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::chain::Chain;
 use crate::latency::statuses;
-use crate::times::Cost;
+use crate::times::Rounds;
 
 /// Measures it.
 pub fn run(log2: usize, rounds: usize) {
@@ -35,22 +35,41 @@ pub fn run(log2: usize, rounds: usize) {
     )
     .expect(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("proof: 2^{log2} constraints but two, dense wires, {threads} threads, best of {rounds}");
-
-    let direct = direct(
-        &path("circuit.zkey"),
-        &path("circuit.r1cs"),
-        &witness,
-        threads,
-        rounds,
+    println!(
+        "proof: 2^{log2} constraints but two, dense wires, {threads} threads, medians of {rounds} interleaved rounds"
     );
+    let local = Local::open(
+        &path("circuit.zkey"),
+        Some(&path("circuit.r1cs")),
+        u32::try_from(threads).unwrap(),
+        UnfinishedSetup::Refuse,
+    )
+    .unwrap();
     let (daemon, submit) = daemon(directory.path(), &witness);
-    let (through, stages, memory) = through(&daemon, &submit, rounds);
-    drop(daemon);
-    let bellperson = bellperson(chain, rounds);
-    let (wall, processor) = direct.seconds();
-    println!("  the prover called directly   {wall:.3} s, processor {processor:.2} s");
-    for (name, cost, more) in [
+    let processes: Vec<u32> = daemon.workers().into_iter().chain([daemon.pid()]).collect();
+    // The same circuit on bellperson's own parameters.
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    let parameters = generate_random_parameters::<Bls12, _, _>(chain.blank(), &mut random).unwrap();
+
+    let here = [std::process::id()];
+    let (mut direct, mut through, mut bellperson) = (Rounds::default(), Rounds::default(), Rounds::default());
+    let mut last = Value::Null;
+    for _ in 0..rounds {
+        direct.round(&here, || local.prove(&witness, &Unwatched).unwrap());
+        last = through.round(&processes, || prove(&daemon, &submit));
+        bellperson.round(&here, || {
+            create_random_proof(chain, &parameters, &mut random).unwrap()
+        });
+    }
+    let memory = asked_meanwhile(&daemon, &submit, &last);
+    let attempt = &last["partitions"][0]["attempts"][0];
+    let stages = format!(
+        "witness checked in {} ms, device held for {} ms",
+        attempt["synth_ms"], attempt["gpu_ms"]
+    );
+    let (wall, processor) = direct.median().seconds();
+    println!("  the prover called directly   {wall:.3} s, processor {processor:.3} s");
+    for (name, rounds, more) in [
         ("through the daemon        ", through, &*stages),
         (
             "bellperson, peer          ",
@@ -58,38 +77,16 @@ pub fn run(log2: usize, rounds: usize) {
             "its witness is made within the call",
         ),
     ] {
-        let (its_wall, its_processor) = cost.seconds();
+        let (its_wall, its_processor) = rounds.median().seconds();
         let (ratio, processor_ratio) = (
             (its_wall / wall - 1.0) * 100.0,
             (its_processor / processor - 1.0) * 100.0,
         );
         println!(
-            "  {name}   {its_wall:.3} s ({ratio:+.1} %), processor {its_processor:.2} s ({processor_ratio:+.1} %); {more}"
+            "  {name}   {its_wall:.3} s ({ratio:+.1} %), processor {its_processor:.3} s ({processor_ratio:+.1} %); {more}"
         );
     }
     println!("  memory: {memory}");
-}
-
-fn direct(zkey: &Path, r1cs: &Path, witness: &[u8], threads: usize, rounds: usize) -> Cost {
-    let local = Local::open(
-        zkey,
-        Some(r1cs),
-        u32::try_from(threads).unwrap(),
-        UnfinishedSetup::Refuse,
-    )
-    .unwrap();
-    Cost::least(rounds, &[std::process::id()], || {
-        local.prove(witness, &Unwatched).unwrap();
-    })
-}
-
-/// The same circuit on bellperson's own parameters.
-fn bellperson(chain: Chain, rounds: usize) -> Cost {
-    let mut random = ChaCha20Rng::seed_from_u64(1);
-    let parameters = generate_random_parameters::<Bls12, _, _>(chain.blank(), &mut random).unwrap();
-    Cost::least(rounds, &[std::process::id()], || {
-        create_random_proof(chain, &parameters, &mut random).unwrap();
-    })
 }
 
 fn daemon(directory: &Path, witness: &[u8]) -> (Daemon, Value) {
@@ -117,11 +114,9 @@ fn prove(http: &Http, body: &Value) -> Value {
     job
 }
 
-fn through(daemon: &Daemon, submit: &Value, rounds: usize) -> (Cost, String, String) {
-    let mut last = Value::Null;
-    let processes: Vec<u32> = daemon.workers().into_iter().chain([daemon.pid()]).collect();
-    let cost = Cost::least(rounds, &processes, || last = prove(daemon, submit));
-    // Once more, with somebody who asks for the status all the time; its time doesn't count.
+/// One more proof, with somebody who asks for the status all the time; its time doesn't count. Returns what is known of
+/// memory after it.
+fn asked_meanwhile(daemon: &Daemon, submit: &Value, last: &Value) -> String {
     let over = AtomicBool::new(false);
     let asked = std::thread::scope(|scope| {
         let asker = scope.spawn(|| statuses(daemon, |_| over.load(Ordering::Relaxed)));
@@ -130,11 +125,6 @@ fn through(daemon: &Daemon, submit: &Value, rounds: usize) -> (Cost, String, Str
         asker.join().unwrap()
     });
     println!("status while proving: {asked}");
-    let attempt = &last["partitions"][0]["attempts"][0];
-    let stages = format!(
-        "witness checked in {} ms, device held for {} ms",
-        attempt["synth_ms"], attempt["gpu_ms"]
-    );
     let status = daemon.get("/v1/status").expect(200).json();
     let megabytes = |value: &Value| value.as_u64().unwrap_or(0) / (1 << 20);
     let peaks: Vec<String> = daemon
@@ -142,15 +132,14 @@ fn through(daemon: &Daemon, submit: &Value, rounds: usize) -> (Cost, String, Str
         .iter()
         .map(|worker| format!("{} MiB", peak(*worker)))
         .collect();
-    let memory = format!(
+    format!(
         "worker process at most {}, daemon at most {} MiB; granted at most {} MiB (ticket {} MiB, key {} MiB)",
         peaks.join(", "),
         peak(daemon.pid()),
         megabytes(&status["memory"]["peak_reserved_bytes"]),
         megabytes(&last["ticket_bytes"]),
         megabytes(&status["memory"]["keys"][0]["bytes"]),
-    );
-    (cost, stages, memory)
+    )
 }
 
 /// The most memory that a process had, in MiB, mapped files included.

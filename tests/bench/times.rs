@@ -51,47 +51,62 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The least of each over some rounds of work that these processes do.
-    pub fn least(rounds: usize, processes: &[u32], mut work: impl FnMut()) -> Self {
-        let all = || {
-            processes
-                .iter()
-                .map(|process| processor_time(*process))
-                .sum::<Duration>()
-        };
-        let one = |_| {
-            let (wall, processor) = (Instant::now(), all());
-            work();
-            Self {
-                wall: wall.elapsed(),
-                processor: all().saturating_sub(processor),
-            }
-        };
-        let least = |a: Self, b: Self| Self {
-            wall: a.wall.min(b.wall),
-            processor: a.processor.min(b.processor),
-        };
-        (0..rounds).map(one).reduce(least).unwrap()
-    }
-
     /// Both, in seconds.
     pub fn seconds(self) -> (f64, f64) {
         (self.wall.as_secs_f64(), self.processor.as_secs_f64())
     }
 }
 
-/// User and system time of a process so far; the kernel counts in hundredths of a second.
+/// What the same work took, round after round.
+#[derive(Default)]
+pub struct Rounds(Vec<Cost>);
+
+impl Rounds {
+    /// One round of work that these processes do.
+    pub fn round<T>(&mut self, processes: &[u32], work: impl FnOnce() -> T) -> T {
+        let all = || {
+            processes
+                .iter()
+                .map(|process| processor_time(*process))
+                .sum::<Duration>()
+        };
+        let (wall, processor) = (Instant::now(), all());
+        let value = work();
+        self.0.push(Cost {
+            wall: wall.elapsed(),
+            processor: all().saturating_sub(processor),
+        });
+        value
+    }
+
+    /// The median of each.
+    pub fn median(&self) -> Cost {
+        let middle = |of: fn(&Cost) -> Duration| {
+            let mut all: Vec<Duration> = self.0.iter().map(of).collect();
+            all.sort_unstable();
+            all.get(all.len() / 2).copied().unwrap_or_default()
+        };
+        Cost {
+            wall: middle(|cost| cost.wall),
+            processor: middle(|cost| cost.processor),
+        }
+    }
+}
+
+/// User and system time of a process so far, threads that have ended included; none of a process that is gone.
 fn processor_time(process: u32) -> Duration {
-    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name in parentheses may hold anything, so the fields are counted from its end.
-    let fields = text
-        .rsplit_once(')')
-        .map_or("", |(_, fields)| fields)
-        .split_whitespace();
-    let ticks: u64 = fields
-        .skip(11)
-        .take(2)
-        .filter_map(|field| field.parse::<u64>().ok())
-        .sum();
-    Duration::from_millis(10 * ticks)
+    let mut clock: libc::clockid_t = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both pointers are to values that live through the calls.
+    let failed = unsafe {
+        libc::clock_getcpuclockid(process as libc::pid_t, &raw mut clock) != 0
+            || libc::clock_gettime(clock, &raw mut time) != 0
+    };
+    if failed {
+        return Duration::ZERO;
+    }
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
