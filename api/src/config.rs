@@ -60,6 +60,8 @@ pub struct Config {
     pub threads: u32,
     /// Bytes of memory for proofs and keys.
     pub memory: u64,
+    /// Of those, bytes that only critical jobs may use.
+    pub reserve_critical: u64,
     /// Ended jobs that are kept.
     pub max_jobs: u64,
     /// Save pieces of a proof when this much work is unsaved.
@@ -92,6 +94,7 @@ struct File {
     cpu_devices: Option<Vec<u32>>,
     threads: Option<u32>,
     memory: Option<toml::Spanned<String>>,
+    reserve_critical: Option<toml::Spanned<String>>,
     max_jobs: Option<u64>,
     checkpoint_after: Option<toml::Spanned<String>>,
     grace: Option<toml::Spanned<String>>,
@@ -117,6 +120,7 @@ impl Config {
             cpu_devices: vec![2],
             threads: u32::try_from(threads).unwrap_or(1),
             memory: proofkeep_engine::budget::machine_memory().default_budget(),
+            reserve_critical: 0,
             max_jobs: 100_000,
             checkpoint_after: Duration::from_secs(1),
             grace: Duration::from_secs(20),
@@ -164,6 +168,11 @@ impl Config {
             None => Ok(()),
         };
         size(file.memory, "memory", &mut self.memory)?;
+        size(
+            file.reserve_critical,
+            "reserve_critical",
+            &mut self.reserve_critical,
+        )?;
         size(file.max_upload, "max_upload", &mut self.max_upload)?;
         size(file.wasm_memory, "wasm_memory", &mut self.wasm_memory)?;
         duration(
@@ -239,6 +248,13 @@ impl Config {
             &mut self.threads,
         )?;
         set(&get, "PROOFKEEP_MEMORY", SIZE, parse_size, &mut self.memory)?;
+        set(
+            &get,
+            "PROOFKEEP_RESERVE_CRITICAL",
+            SIZE,
+            parse_size,
+            &mut self.reserve_critical,
+        )?;
         set(
             &get,
             "PROOFKEEP_MAX_JOBS",
@@ -340,6 +356,14 @@ impl Config {
                 "client_timeout",
                 "at least 1s",
                 format!("{:?}", self.client_timeout),
+            );
+        }
+        if self.reserve_critical > self.memory {
+            let expected = "at most what memory says, of which it is a part";
+            return value(
+                "reserve_critical",
+                expected,
+                format!("{} bytes", self.reserve_critical),
             );
         }
         Ok(self)
@@ -444,6 +468,16 @@ mod tests {
         for bad in [&[][..], &[0], &[33], &[16, 17], &[u32::MAX, 2]] {
             assert!(with(bad).unwrap_err().contains("32 in all"), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn what_is_kept_for_critical_jobs_is_a_part_of_the_memory() {
+        let config = file("memory = \"2GiB\"\nreserve_critical = \"512MiB\"\n").unwrap();
+        assert_eq!(config.reserve_critical, 512 << 20);
+        assert!(config.checked().is_ok());
+        let config = file("memory = \"2GiB\"\nreserve_critical = \"3GiB\"\n").unwrap();
+        let error = config.checked().unwrap_err().to_string();
+        assert!(error.contains("reserve_critical"), "{error}");
     }
 
     #[test]

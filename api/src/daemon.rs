@@ -214,6 +214,7 @@ fn engine_config(config: Config, options: &Options) -> EngineConfig {
         rules: options.rules,
         store: options.store,
         budget: Some(config.memory),
+        reserve_critical: config.reserve_critical,
         max_jobs: Some(config.max_jobs),
         checkpoint_after: config.checkpoint_after,
         scrub_every: config.scrub_every,

@@ -27,7 +27,7 @@ pub use daemon::Daemon;
 pub use http::{Answer, Http, sha256_name};
 pub use launch::Launch;
 pub use processes::{children, is_alive, kill_process, signal, workers};
-pub use wait::{PATIENCE, until, until_some};
+pub use wait::{PATIENCE, until, until_some, until_some_within};
 
 use std::path::PathBuf;
 

@@ -46,6 +46,9 @@ pub struct Serve {
     /// Memory for proofs and keys, like 8GiB [default: four fifths of what there is]
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     memory: Option<u64>,
+    /// Of it, kept free for critical jobs, like 1GiB [default: 0]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
+    reserve_critical: Option<u64>,
     /// Ended jobs that are kept [default: 100000]
     #[arg(long, value_name = "N")]
     max_jobs: Option<u64>,
@@ -99,6 +102,7 @@ impl Serve {
         set(self.cpu_devices.map(|slots| slots.0), &mut config.cpu_devices);
         set(self.threads, &mut config.threads);
         set(self.memory, &mut config.memory);
+        set(self.reserve_critical, &mut config.reserve_critical);
         set(self.max_jobs, &mut config.max_jobs);
         set(self.checkpoint_after, &mut config.checkpoint_after);
         set(self.grace, &mut config.grace);

@@ -32,6 +32,8 @@ pub struct Ask {
     pub bytes: u64,
     /// The key that it pins, with its size.
     pub key: Option<(Digest, u64)>,
+    /// It is for a critical job, which may use what is kept free for those.
+    pub critical: bool,
 }
 
 /// There is no room now.
@@ -73,6 +75,8 @@ impl KeyState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accounts {
     budget: u64,
+    /// Of it, kept free for critical jobs.
+    reserve: u64,
     tickets: BTreeMap<TicketFor, Ask>,
     keys: BTreeMap<Digest, KeyState>,
     peak: u64,
@@ -84,9 +88,32 @@ impl Accounts {
     pub fn new(budget: u64) -> Self {
         Self {
             budget,
+            reserve: 0,
             tickets: BTreeMap::new(),
             keys: BTreeMap::new(),
             peak: 0,
+        }
+    }
+
+    /// The same with `bytes` of the budget kept free for critical jobs.
+    #[must_use]
+    pub fn with_reserve(mut self, bytes: u64) -> Self {
+        self.reserve = bytes;
+        self
+    }
+
+    /// Bytes that are kept free for critical jobs.
+    #[must_use]
+    pub fn reserve(&self) -> u64 {
+        self.reserve
+    }
+
+    /// The most that a job may ever use: the whole budget if it is critical, else what isn't kept for those.
+    #[must_use]
+    pub fn budget_of(&self, critical: bool) -> u64 {
+        match critical {
+            true => self.budget,
+            false => self.budget.saturating_sub(self.reserve),
         }
     }
 
@@ -152,11 +179,19 @@ impl Accounts {
         }
         // A key may turn out larger than was said, so that more than the budget is reserved already.
         let wanted = self.reserved().saturating_add(self.cost(ask));
-        if wanted > self.budget {
+        let mut by = wanted.saturating_sub(self.budget);
+        let most = self.budget_of(ask.critical);
+        if !ask.critical {
+            // Critical tickets use up the reserve first, so they don't stand in the way of others.
+            let urgent = self.tickets.values().filter(|other| other.critical);
+            let urgent: u64 = urgent.map(|other| other.bytes).sum();
+            by = by.max(wanted.saturating_sub(urgent).saturating_sub(most));
+        }
+        if by > 0 {
             let alone = ask.bytes.saturating_add(ask.key.map_or(0, |(_, bytes)| bytes));
             return Err(Short {
-                by: wanted - self.budget,
-                never: alone > self.budget,
+                by,
+                never: alone > most,
             });
         }
         if let Some((circuit, bytes)) = ask.key {
@@ -294,7 +329,31 @@ mod tests {
             process: process(spawn),
             bytes,
             key: key.map(|(name, bytes)| (Digest([name; 32]), bytes)),
+            critical: false,
         }
+    }
+
+    #[test]
+    fn the_reserve_is_for_critical_tickets_and_they_use_it_first() {
+        let mut accounts = Accounts::new(100).with_reserve(30);
+        let urgent = |job, bytes| Ask {
+            critical: true,
+            ..ask(job, 1, bytes, None)
+        };
+        let short = accounts.ask(&ask(1, 1, 71, None)).unwrap_err();
+        assert_eq!((short.by, short.never), (1, true));
+        accounts.ask(&ask(1, 1, 60, None)).unwrap();
+        let short = accounts.ask(&ask(2, 1, 20, None)).unwrap_err();
+        assert_eq!((short.by, short.never), (10, false));
+        accounts.ask(&urgent(3, 30)).unwrap();
+        // The critical one lies in the reserve, so the rest is as it was.
+        accounts.ask(&ask(4, 1, 10, None)).unwrap();
+        assert_eq!(accounts.free(), 0);
+        assert_eq!(accounts.ask(&urgent(5, 1)).unwrap_err().by, 1);
+        // The whole budget is a critical job's.
+        let mut accounts = Accounts::new(100).with_reserve(30);
+        accounts.ask(&urgent(1, 100)).unwrap();
+        assert!(!accounts.ask(&ask(2, 1, 1, None)).unwrap_err().never);
     }
 
     #[test]

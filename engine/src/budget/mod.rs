@@ -33,10 +33,16 @@ impl Ledger {
     /// A ledger over `budget` bytes.
     #[must_use]
     pub fn new(budget: u64) -> Self {
+        Self::over(Accounts::new(budget))
+    }
+
+    /// A ledger that begins with these accounts.
+    #[must_use]
+    pub fn over(accounts: Accounts) -> Self {
         let (changes, _) = watch::channel(0);
         Self {
             shared: Arc::new(Shared {
-                accounts: Mutex::new(Accounts::new(budget)),
+                accounts: Mutex::new(accounts),
                 changes,
             }),
         }
@@ -132,6 +138,7 @@ mod tests {
                             process,
                             bytes: 100,
                             key: None,
+                            critical: false,
                         };
                         let mut changes = ledger.changes();
                         loop {

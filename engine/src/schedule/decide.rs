@@ -137,12 +137,13 @@ impl<'a> Plan<'a> {
             let Some(process) = free.pop() else { break };
             let of = TicketFor::Import(import.circuit);
             // More than there is at all would wait for ever; the import maps its files and lives with less.
-            let bytes = import.bytes.min(self.accounts.budget());
+            let bytes = import.bytes.min(self.accounts.budget_of(false));
             let ask = Ask {
                 of,
                 process,
                 bytes,
                 key: None,
+                critical: false,
             };
             if let Err(short) = self.accounts.ask(&ask) {
                 self.make_room(short.by, Priority::Normal, None);
@@ -158,8 +159,10 @@ impl<'a> Plan<'a> {
     /// From the head of the queue on, until there is no room: who lacks memory is waited for, who lacks a device is
     /// passed over.
     fn syntheses(&mut self) {
+        let mut crowded_out = 0;
         for ready in &self.now.ready {
             let Some(device) = self.device_for(ready) else {
+                crowded_out += usize::from(ready.priority == Priority::Critical && !ready.alone);
                 continue;
             };
             let Some(process) = device.process else { continue };
@@ -177,6 +180,35 @@ impl<'a> Plan<'a> {
                     break;
                 }
             }
+        }
+        self.make_place(crowded_out);
+    }
+
+    /// Critical partitions found as many ahead of every device as may be: the least urgent of those go back to the queue,
+    /// witnesses first, since they go at once.
+    fn make_place(&mut self, wanted: usize) {
+        if wanted == 0 {
+            return;
+        }
+        let ahead: Vec<&OpenNow> = self
+            .now
+            .open
+            .iter()
+            .filter(|open| is_ahead(open) && !self.has_loner(open.process))
+            .collect();
+        let leaves = |open: &OpenNow| {
+            let given = self.decisions.iter().any(|decision| moves(decision, open));
+            open.asked || open.stopping || given
+        };
+        let (going, mut staying): (Vec<_>, Vec<_>) = ahead.into_iter().partition(|open| leaves(open));
+        staying.retain(|open| open.priority < Priority::Critical);
+        staying.sort_by_key(|open| {
+            let synthesizing = open.state == PartitionState::Synthesizing;
+            (synthesizing, std::cmp::Reverse(order(open)))
+        });
+        for open in staying.into_iter().take(wanted.saturating_sub(going.len())) {
+            let decision = take_back(open);
+            self.decisions.extend(decision);
         }
     }
 
@@ -208,13 +240,11 @@ impl<'a> Plan<'a> {
     /// Partitions that may still be put ahead of a device.
     fn room(&self, device: &DeviceNow) -> u32 {
         let Some(process) = device.process else { return 0 };
-        let ahead = self.now.open.iter().filter(|open| {
-            let state = matches!(
-                open.state,
-                PartitionState::Synthesizing | PartitionState::Synthesized
-            );
-            open.process == process && state
-        });
+        let ahead = self
+            .now
+            .open
+            .iter()
+            .filter(|open| open.process == process && is_ahead(open));
         let started = self.started.get(&process).map_or(0, Vec::len);
         let ahead = u32::try_from(ahead.count() + started).unwrap_or(u32::MAX);
         (2 * device.slots).saturating_sub(ahead)
@@ -243,9 +273,13 @@ impl<'a> Plan<'a> {
     }
 
     /// The head of the queue lacks `by` bytes: idle keys go first (but not the one it needs itself), then witnesses that
-    /// wait and are less urgent. Nothing is thrown away unless that is enough, what is on its way out already counted.
+    /// wait and are less urgent, and for a critical one also what works and is less urgent. Nothing is thrown away unless
+    /// that is enough, what is on its way out already counted.
     fn make_room(&mut self, by: u64, priority: Priority, keep: Option<Digest>) {
         let mut missing = by.saturating_sub(self.accounts.coming_back());
+        if priority == Priority::Critical {
+            missing = missing.saturating_sub(self.ending());
+        }
         let mut thrown = Vec::new();
         for (circuit, bytes) in self.accounts.idle_keys() {
             if missing > 0 && Some(circuit) != keep {
@@ -257,20 +291,55 @@ impl<'a> Plan<'a> {
             .now
             .open
             .iter()
-            .filter(|open| open.state == PartitionState::Synthesized && open.priority < priority)
-            .filter(|open| !self.decisions.iter().any(|decision| uses(decision, open)))
+            .filter(|open| open.priority < priority && !open.asked && !open.stopping)
+            .filter(|open| match open.state {
+                PartitionState::Synthesized => true,
+                PartitionState::Synthesizing | PartitionState::Proving => priority == Priority::Critical,
+                _ => false,
+            })
+            .filter(|open| !self.decisions.iter().any(|decision| moves(decision, open)))
             .collect();
-        waiting.sort_by_key(|open| std::cmp::Reverse(order(open)));
+        waiting.sort_by_key(|open| {
+            let works = open.state != PartitionState::Synthesized;
+            (works, std::cmp::Reverse(order(open)))
+        });
         for open in waiting {
             if missing > 0 {
-                let ticket = self.accounts.ticket(ticket_of(open.attempt));
-                missing = missing.saturating_sub(ticket.map_or(0, |ticket| ticket.bytes));
-                thrown.push(Decision::GiveBack(open.attempt));
+                missing = missing.saturating_sub(self.held(open));
+                thrown.extend(take_back(open));
             }
         }
         if missing == 0 {
             self.decisions.extend(thrown);
         }
+    }
+
+    /// Bytes of tickets that end soon by themselves: of what was asked to stop, and of finished proofs.
+    fn ending(&self) -> u64 {
+        let asked_here = |open: &OpenNow| {
+            let stops =
+                |decision: &Decision| matches!(decision, Decision::Stop { .. }) && moves(decision, open);
+            self.decisions.iter().any(stops)
+        };
+        let ends = |open: &&OpenNow| match open.state {
+            PartitionState::Finishing => true,
+            PartitionState::Synthesizing | PartitionState::Proving => {
+                open.asked || open.stopping || asked_here(open)
+            }
+            _ => false,
+        };
+        self.now
+            .open
+            .iter()
+            .filter(ends)
+            .map(|open| self.held(open))
+            .sum()
+    }
+
+    /// Bytes of the ticket of an attempt.
+    fn held(&self, open: &OpenNow) -> u64 {
+        let ticket = self.accounts.ticket(ticket_of(open.attempt));
+        ticket.map_or(0, |ticket| ticket.bytes)
     }
 
     fn checks(&mut self) {
@@ -295,7 +364,35 @@ fn order(open: &OpenNow) -> (std::cmp::Reverse<Priority>, u64, u32) {
     )
 }
 
-/// The decision gives a slot to this attempt.
-fn uses(decision: &Decision, open: &OpenNow) -> bool {
-    matches!(decision, Decision::GpuStart { attempt, .. } if *attempt == open.attempt)
+fn is_ahead(open: &OpenNow) -> bool {
+    matches!(
+        open.state,
+        PartitionState::Synthesizing | PartitionState::Synthesized
+    )
+}
+
+/// Puts a less urgent attempt back into the queue, nothing counted against it: a witness that waits is dropped, what works
+/// is asked to end at its next edge.
+fn take_back(open: &OpenNow) -> Option<Decision> {
+    if open.state == PartitionState::Synthesized {
+        return Some(Decision::GiveBack(open.attempt));
+    }
+    let failure = Failure::new(
+        FailureClass::Preempted,
+        "a critical partition needed its place or memory",
+    );
+    open.token.map(|token| Decision::Stop {
+        process: open.process,
+        token,
+        failure,
+    })
+}
+
+/// The decision gives a slot to this attempt, or takes it back.
+fn moves(decision: &Decision, open: &OpenNow) -> bool {
+    match decision {
+        Decision::GpuStart { attempt, .. } | Decision::GiveBack(attempt) => *attempt == open.attempt,
+        Decision::Stop { token, .. } => Some(*token) == open.token,
+        _ => false,
+    }
 }

@@ -185,6 +185,7 @@ impl ReadyNow {
             process,
             bytes: self.ticket_bytes,
             key: self.key,
+            critical: self.priority == Priority::Critical,
         }
     }
 }

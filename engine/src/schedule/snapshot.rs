@@ -6,8 +6,8 @@ use proofkeep_store::ids::{Digest, JobNumber, JournalNumber, Millis, ProcessId, 
 use proofkeep_store::keys;
 use proofkeep_store::query::{self, PruneWalk, ReadyEntry};
 use proofkeep_store::records::{
-    Circuit, CircuitState, DeviceState, Failure, FailureClass, Job, JobState, Lease, Partition, Subject,
-    WorkerState,
+    Circuit, CircuitState, DeviceState, Failure, FailureClass, Job, JobState, Lease, Partition, Priority,
+    Subject, WorkerState,
 };
 use proofkeep_store::view::{self, ReadError, View};
 
@@ -45,6 +45,8 @@ pub struct Live {
     pub stopping: bool,
     /// Bytes there are in all; what needs more is passed over.
     pub budget: u64,
+    /// Of those, bytes that only critical jobs may use.
+    pub reserve: u64,
     /// Deadlines are not swept: the clock stepped a moment ago.
     pub no_deadlines: bool,
 }
@@ -108,7 +110,7 @@ pub fn snapshot(
     look.open(live)?;
     look.imports()?;
     look.timers(at, live)?;
-    look.ready(walk, live.budget)?;
+    look.ready(walk, live)?;
     for number in std::mem::take(&mut walk.hints) {
         look.whole_job(number)?;
     }
@@ -226,7 +228,7 @@ impl Look<'_> {
     }
 
     /// Candidates from the head of the queue on, a few more than there can be room for.
-    fn ready(&mut self, walk: &mut Walk, budget: u64) -> Result<(), ReadError> {
+    fn ready(&mut self, walk: &mut Walk, live: &Live) -> Result<(), ReadError> {
         let enough = self
             .now
             .devices
@@ -244,7 +246,7 @@ impl Look<'_> {
             after = Some(last);
             for entry in page {
                 steps += 1;
-                if !self.candidate(entry, budget)? {
+                if !self.candidate(entry, live)? {
                     // The whole job is blocked: go on after it.
                     after = Some(ReadyEntry {
                         partition: u32::MAX,
@@ -262,7 +264,7 @@ impl Look<'_> {
     }
 
     /// Takes a ready partition as a candidate; `false` if its whole job is blocked.
-    fn candidate(&mut self, entry: ReadyEntry, budget: u64) -> Result<bool, ReadError> {
+    fn candidate(&mut self, entry: ReadyEntry, live: &Live) -> Result<bool, ReadError> {
         let Some(job) = self.job(entry.job)?.filter(|job| job.state.grants()) else {
             return Ok(false);
         };
@@ -284,7 +286,11 @@ impl Look<'_> {
                 _ => return Ok(false),
             },
         };
-        if job.ticket_bytes.saturating_add(key.map_or(0, |(_, bytes)| bytes)) > budget {
+        let most = match entry.priority {
+            Priority::Critical => live.budget,
+            _ => live.budget.saturating_sub(live.reserve),
+        };
+        if job.ticket_bytes.saturating_add(key.map_or(0, |(_, bytes)| bytes)) > most {
             // The budget was made smaller since it was submitted; it waits for a larger one.
             return Ok(false);
         }

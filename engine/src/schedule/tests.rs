@@ -88,6 +88,7 @@ fn holding(accounts: &mut Accounts, open: &OpenNow, bytes: u64) {
             process: open.process,
             bytes,
             key: None,
+            critical: open.priority == Critical,
         })
         .unwrap();
 }
@@ -208,6 +209,80 @@ fn free_slots_go_to_the_most_urgent_witness_in_their_process() {
         })
         .collect();
     assert_eq!(given, [(2, 0, 0), (3, 0, 2)]);
+}
+
+#[test]
+fn a_critical_partition_is_not_kept_out_by_as_many_ahead_as_may_be() {
+    let mut now = one_device();
+    now.devices[0].idle.clear();
+    now.open = vec![
+        open(Normal, 1, 0, PartitionState::Proving, 1),
+        open(Low, 1, 1, PartitionState::Synthesizing, 1),
+        open(High, 1, 2, PartitionState::Synthesized, 1),
+    ];
+    now.ready = vec![ready(High, 2, 0, 1)];
+    assert!(decide(&now, &Accounts::new(1000)).is_empty(), "others wait");
+    now.ready = vec![ready(Critical, 3, 0, 1)];
+    // A witness goes at once, a synthesis only when it comes to an edge.
+    assert_eq!(
+        decide(&now, &Accounts::new(1000)),
+        [Decision::GiveBack(attempt(1, 2))]
+    );
+    now.open[2].priority = Critical;
+    let stopped = |decisions: &[Decision]| -> Vec<Token> {
+        let token_of = |decision: &Decision| match decision {
+            Decision::Stop { token, .. } => Some(*token),
+            _ => None,
+        };
+        decisions.iter().filter_map(token_of).collect()
+    };
+    let stops = stopped(&decide(&now, &Accounts::new(1000)));
+    assert!(stops.contains(&token(101)), "{stops:?}");
+    now.open[1].asked = true;
+    let stops = stopped(&decide(&now, &Accounts::new(1000)));
+    assert!(!stops.contains(&token(101)), "it is asked once");
+    // With room for it nobody is disturbed.
+    now.open.remove(1);
+    now.open[1].priority = Normal;
+    assert_eq!(starts(&decide(&now, &Accounts::new(1000))), [(3, 0, 1)]);
+}
+
+#[test]
+fn a_critical_partition_takes_the_memory_of_what_works_and_only_if_that_is_enough() {
+    let mut now = one_device();
+    now.devices[0].slots = 4;
+    now.devices[0].idle.clear();
+    now.open = vec![
+        open(Normal, 1, 0, PartitionState::Proving, 1),
+        open(Low, 2, 0, PartitionState::Proving, 1),
+    ];
+    let mut accounts = Accounts::new(1000);
+    for open in &now.open {
+        holding(&mut accounts, open, 500);
+    }
+    now.ready = vec![ready(High, 3, 0, 300)];
+    assert!(
+        decide(&now, &accounts).is_empty(),
+        "others wait for what is proved"
+    );
+    now.ready = vec![ready(Critical, 3, 0, 300)];
+    let decisions = decide(&now, &accounts);
+    let [
+        Decision::Stop {
+            token: stopped,
+            failure,
+            ..
+        },
+    ] = &decisions[..]
+    else {
+        panic!("{decisions:?}")
+    };
+    assert_eq!((*stopped, failure.class.name()), (token(200), "preempted"));
+    now.open[1].asked = true;
+    assert!(decide(&now, &accounts).is_empty(), "its memory is on its way");
+    now.ready = vec![ready(Critical, 3, 0, 1001)];
+    now.open[1].asked = false;
+    assert!(decide(&now, &accounts).is_empty(), "it would never fit");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proofkeep_store::CommitError;
 use proofkeep_store::ids::{Digest, JobNumber};
 use proofkeep_store::machine::{Admission, Command, Reply};
 use proofkeep_store::query::{self, Found};
-use proofkeep_store::records::{Circuit, Job, JobState};
+use proofkeep_store::records::{Circuit, Job, JobState, Priority};
 use tokio::sync::SemaphorePermit;
 use uuid::Uuid;
 
@@ -52,15 +52,20 @@ impl Engine {
         let submit = self
             .blocking(move || {
                 let (mut submit, _) = request::submit(&body, asker, &core.kinds, &desk)?;
-                let budget = core.ledger.snapshot().budget();
+                let accounts = core.ledger.snapshot();
+                let budget = accounts.budget_of(submit.priority == Priority::Critical);
                 check_allowed(&core, submit.circuit)?;
                 let key = key_bytes(&core, submit.circuit)?;
                 submit.budget_bytes = budget.saturating_sub(key);
                 if submit.ticket_bytes > submit.budget_bytes {
                     let ticket = submit.ticket_bytes;
+                    let kept = match accounts.budget() - budget {
+                        0 => String::new(),
+                        kept => format!(" (reserve_critical keeps {kept} more for critical jobs)"),
+                    };
                     let detail = format!(
                         "a partition needs {ticket} bytes of memory and {key} for its key, and the budget is {budget} \
-                         bytes; give proofkeep more memory, or use a smaller circuit"
+                         bytes{kept}; give proofkeep more memory, or use a smaller circuit"
                     );
                     return Err(Problem::input("needs-memory", detail));
                 }

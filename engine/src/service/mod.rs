@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use calls::{Registered, Submitted};
 
-use crate::budget::{Ledger, machine_memory};
+use crate::budget::{Accounts, Ledger, machine_memory};
 use crate::damage::DamageReport;
 use crate::desk::{DaemonDesk, job_damaged};
 use crate::kinds::Kinds;
@@ -53,6 +53,8 @@ pub struct EngineConfig {
     pub devices: Vec<DeviceConfig>,
     /// Bytes of memory for proving; `None`: four fifths of what the machine and its control groups allow.
     pub budget: Option<u64>,
+    /// Of those, kept free for critical jobs, so that they needn't wait until others have ended.
+    pub reserve_critical: u64,
     /// Ended jobs that are kept; `None`: all.
     pub max_jobs: Option<u64>,
     /// Work of an attempt that exceeds this is saved.
@@ -89,6 +91,7 @@ impl EngineConfig {
                 threads,
             }],
             budget: None,
+            reserve_critical: 0,
             max_jobs: None,
             checkpoint_after: Duration::from_secs(1),
             patience: Patience::default(),
@@ -216,7 +219,7 @@ impl Engine {
             handle,
             store.objects().clone(),
             config.kinds,
-            Ledger::new(budget),
+            Ledger::over(Accounts::new(budget).with_reserve(config.reserve_critical)),
             clock,
             config.allow_insecure_setup,
         ));

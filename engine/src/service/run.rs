@@ -155,12 +155,14 @@ impl Loop {
 
     fn look(&mut self, stopping: bool, slow: bool) -> Option<Snapshot> {
         self.walk.hints.append(&mut self.core.hints.lock());
+        let accounts = self.core.ledger.snapshot();
         let live = Live {
             up: self.fleet.up(),
             asked: self.fleet.asked(),
             verify_room: CHECKS.saturating_sub(self.checks.load(Ordering::Acquire)),
             stopping,
-            budget: self.core.ledger.snapshot().budget(),
+            budget: accounts.budget(),
+            reserve: accounts.reserve(),
             no_deadlines: self
                 .no_deadlines_until
                 .is_some_and(|until| Instant::now() < until),

@@ -6,7 +6,7 @@ use proofkeep_engine::schedule::{Decision, DeviceNow, Snapshot};
 use proofkeep_store::ids::{Digest, JobNumber, ProcessId};
 use proofkeep_store::keys;
 use proofkeep_store::query::{self, ReadyEntry};
-use proofkeep_store::records::{CircuitState, Partition, PartitionState};
+use proofkeep_store::records::{CircuitState, Partition, PartitionState, Priority};
 use proofkeep_store::view::{MemoryView, ReadError, record};
 
 /// A ready partition that nothing but room keeps from running.
@@ -147,6 +147,7 @@ fn head(
             process,
             bytes: head.bytes,
             key: head.key,
+            critical: head.entry.priority == Priority::Critical,
         };
         if accounts.clone().ask(&ask).is_ok() {
             return Err(format!(

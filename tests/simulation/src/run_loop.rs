@@ -152,6 +152,7 @@ impl World {
             verify_room: CHECKS.saturating_sub(daemon.checks.len()),
             stopping: daemon.is_stopping(),
             budget: daemon.accounts.budget(),
+            reserve: daemon.accounts.reserve(),
             no_deadlines: daemon.no_deadlines_until.is_some_and(|until| now < until),
         };
         let retention = Retention { max_jobs: Some(KEPT) };

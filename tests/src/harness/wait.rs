@@ -17,13 +17,21 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
 ///
 /// # Panics
 /// After [`PATIENCE`], naming `what`.
-pub fn until_some<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+pub fn until_some<T>(what: &str, attempt: impl FnMut() -> Option<T>) -> T {
+    until_some_within(PATIENCE, what, attempt)
+}
+
+/// The same for what takes longer.
+///
+/// # Panics
+/// After `patience`, naming `what`.
+pub fn until_some_within<T>(patience: Duration, what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(value) = attempt() {
             return value;
         }
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        assert!(Instant::now() < deadline, "waited {patience:?} in vain: {what}");
         // A pause between two looks at the thing itself; nothing depends on its length.
         std::thread::park_timeout(Duration::from_millis(5));
     }
