@@ -216,7 +216,7 @@ fn parameters_that_are_missing_cut_off_or_replaced_are_named() {
     let named = problem["file"].as_str().unwrap();
     assert!(named.ends_with(".params") && named.starts_with(directory.path().to_str().unwrap()));
 
-    let made = generate(directory.path(), "window-post");
+    let made = generate(directory.path(), "window-post", &[]);
     let file = made["file"].as_str().unwrap();
     assert_eq!(file, named);
     let whole = std::fs::read(file).unwrap();

@@ -26,16 +26,17 @@ pub fn parameters() -> &'static Path {
     static MADE: OnceLock<TempDir> = OnceLock::new();
     let made = MADE.get_or_init(|| {
         let directory = tempfile::tempdir().unwrap();
-        for kind in ["window-post", "winning-post"] {
-            generate(directory.path(), kind);
+        for kind in ["window-post", "winning-post", "snap-update"] {
+            generate(directory.path(), kind, &[]);
         }
+        generate(directory.path(), "porep-c2", &["--partitions", "2"]);
         directory
     });
     made.path()
 }
 
-/// Makes parameters; answers what the command says.
-pub fn generate(directory: &Path, kind: &str) -> Value {
+/// Makes parameters, with more words for the command; answers what it says.
+pub fn generate(directory: &Path, kind: &str, more: &[&str]) -> Value {
     let words = [
         "--json",
         "params",
@@ -48,6 +49,7 @@ pub fn generate(directory: &Path, kind: &str) -> Value {
     ];
     let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
     words.push(directory.as_os_str());
+    words.extend(more.iter().map(OsStr::new));
     let ran = proofkeep(words);
     assert_eq!(ran.code, 0, "{kind}: {}", ran.stderr);
     serde_json::from_str(&ran.stdout).unwrap()
@@ -57,7 +59,7 @@ pub fn generate(directory: &Path, kind: &str) -> Value {
 pub fn daemon(data: &Path, parameters: &Path) -> Daemon {
     Launch::new(data)
         .env("PROOFKEEP_PARAM_DIR", parameters)
-        .args(["--cpu-devices", "1"])
+        .args(["--cpu-devices", "1", "--checkpoint-after", "0ms"])
         .start()
 }
 
