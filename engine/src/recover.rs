@@ -45,13 +45,13 @@ pub enum RecoverError {
         source: io::Error,
     },
     /// The boot could not be stored.
-    #[error("the boot could not be stored: {0}")]
+    #[error("the boot could not be stored: {0}; start again, and report it if it comes back")]
     Commit(#[from] CommitError),
     /// The store can't be read.
     #[error("{0}; run `proofkeep fsck`")]
     Read(#[from] ReadError),
-    /// An object can't be looked at.
-    #[error(transparent)]
+    /// An object, or what an upload left, can't be looked at or removed.
+    #[error("{0}; check the disk (dmesg, SMART), then start again")]
     Object(#[from] ObjectError),
 }
 

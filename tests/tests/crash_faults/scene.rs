@@ -200,11 +200,20 @@ fn judge(status: ExitStatus, stderr: &str, ready: bool, book: &Book) -> End {
     if let Some(line) = stderr.lines().find(ours) {
         book.wrong(format!("a panic: {line}"));
     }
-    // A worker process writes to the same place that its daemon is gone.
-    let said_by_daemon = |line: &&str| !line.trim().is_empty() && !line.starts_with("proofkeep worker: ");
-    let last = stderr.lines().rev().find(said_by_daemon).unwrap_or_default();
+    // A worker process writes to the same place that its daemon is gone, and sled's threads go on to say what failed there.
+    let by_daemon = |line: &&str| {
+        !line.starts_with("proofkeep worker: ") && !line.contains("hit error while writing iobuf")
+    };
     let what_to_do = ["start again", "free some", "restore", "report it"];
-    let said = what_to_do.iter().any(|words| last.contains(words));
+    let tells = |line: &&str| what_to_do.iter().any(|words| line.contains(words));
+    // One sentence, and what comes after it is nobody's.
+    let ours: Vec<&str> = stderr
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .filter(by_daemon)
+        .collect();
+    let said = ours.last().is_some_and(tells)
+        && ours.iter().filter(|line| line.contains("stopping, so")).count() <= 1;
     match status.code() {
         Some(0) => End::WentOn,
         Some(70) if said => End::Stopped,
