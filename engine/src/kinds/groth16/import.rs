@@ -1,7 +1,8 @@
 //! The import of a circuit, in a worker process: everything is checked once, so that proofs needn't.
 //!
-//! A key that is to be made is made first. Constraints are compiled and compared with the key; every point of the key is checked, in slices, from where an
-//! earlier try came to; then the compiled matrices and the verification key become objects.
+//! A key that is to be made is made first. Constraints are compiled and compared with the key; every point of the key is
+//! checked, in slices, from where an earlier try came to; then the compiled matrices and the verification key become
+//! objects.
 
 use std::ops::ControlFlow;
 
