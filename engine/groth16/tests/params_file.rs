@@ -12,12 +12,13 @@ use common::*;
 use group::prime::PrimeCurveAffine;
 use proofkeep_formats::params::Params;
 use proofkeep_formats::r1cs::{R1cs, R1csBuilder};
+use proofkeep_groth16::backend::Backend;
 use proofkeep_groth16::check::{
     CheckError, PointFault, check_params_points, check_params_vk, params_point_count,
 };
 use proofkeep_groth16::curve::{Curve, G1, G2};
 use proofkeep_groth16::field::scalar_to_bytes;
-use proofkeep_groth16::key::{KeyError, ProvingKey};
+use proofkeep_groth16::key::{KeyError, ProvingKey, ReadParamsError};
 use proofkeep_groth16::matrices::Matrices;
 use proofkeep_groth16::setup::{ToxicWaste, generate_parameters};
 use proofkeep_groth16::synthesis::{Assignment, Constraints};
@@ -133,6 +134,21 @@ fn every_kind_of_bad_point_is_found_in_every_list_and_named() {
                     other => panic!("{name}, {expected:?}: {other:?}"),
                 }
             }
+            // Checked while it is read, it is found at the same place.
+            match read(&bad, &matrices, true, &mut |_| ControlFlow::Continue(())) {
+                Err(ReadParamsError::Key(KeyError::Check(error))) => {
+                    let CheckError::Point {
+                        section,
+                        index: found,
+                        fault,
+                    } = *error
+                    else {
+                        panic!("{name}, {expected:?}: {error:?}");
+                    };
+                    assert_eq!((section, found, fault), (name, index as u64, expected));
+                }
+                other => panic!("{name}, {expected:?}: {other:?}"),
+            }
             let key = ProvingKey::from_params(&bad, matrices.clone(), UnfinishedSetup::Refuse);
             let read = matches!(expected, PointFault::OffCurve | PointFault::OutsideSubgroup);
             if !read || at + size <= last {
@@ -152,6 +168,53 @@ fn every_kind_of_bad_point_is_found_in_every_list_and_named() {
         });
         assert_eq!(stopped.is_ok(), at == total);
     }
+}
+
+fn read(
+    mut file: &[u8],
+    matrices: &Arc<Matrices>,
+    check: bool,
+    on: &mut (dyn FnMut(u64) -> ControlFlow<()> + Send),
+) -> Result<ProvingKey, ReadParamsError> {
+    let backend = backend(2);
+    let check = check.then_some(&backend as &dyn Backend);
+    ProvingKey::read_params(&mut file, matrices.clone(), UnfinishedSetup::Refuse, check, on)
+}
+
+#[test]
+fn reading_can_be_stopped_after_each_slice_and_ends_where_the_file_does() {
+    let matrices = Arc::new(compiled(&Chain::new(300)));
+    let file = made(&matrices);
+    let mut slices = Vec::new();
+    let mut note = |done| {
+        slices.push(done);
+        ControlFlow::Continue(())
+    };
+    assert!(read(&file, &matrices, true, &mut note).is_ok());
+    let total = params_point_count(&Params::parse(&file).unwrap());
+    assert_eq!(slices.last(), Some(&total));
+    assert!(slices.is_sorted_by(|a, b| a < b), "{slices:?}");
+    for stop in slices {
+        let mut until = |done| match done == stop {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let stopped = read(&file, &matrices, false, &mut until);
+        assert!(
+            matches!(stopped, Err(ReadParamsError::Stopped(_))),
+            "{stop}: {stopped:?}"
+        );
+    }
+    let mut on = |_| ControlFlow::Continue(());
+    for end in [0, 863, 867, 5000, file.len() - 1] {
+        let cut = read(&file[..end], &matrices, false, &mut on);
+        assert!(matches!(cut, Err(ReadParamsError::Io(_))), "{end}: {cut:?}");
+    }
+    let more = read(&[&file[..], &[0]].concat(), &matrices, false, &mut on);
+    assert!(
+        matches!(more, Err(ReadParamsError::Key(KeyError::Format(_)))),
+        "{more:?}"
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::domain::Domain;
 use crate::matrices::{Csr, Matrices, MatrixError};
 use crate::quotient::HBasis;
 use crate::vk::{VerifyingKey, VkError};
-pub use params::check_params_circuit;
+pub use params::{ReadParamsError, check_params_circuit};
 
 /// A proving key that can't be used.
 #[derive(Debug, thiserror::Error)]
