@@ -8,6 +8,7 @@ use ff::Field;
 use super::compile::finish;
 use super::csr::{CsrBuilder, Form};
 use super::{Matrices, MatrixError};
+use crate::control::Halt;
 
 /// Set in the number of a wire that is no input. How many inputs come before those is known at the end only.
 const OTHER: u32 = 1 << 31;
@@ -19,6 +20,7 @@ struct Compiler {
     rows: u32,
     /// The first thing that went wrong; the rest of the synthesis is for nothing.
     failed: Option<MatrixError>,
+    halt: Halt,
 }
 
 impl Compiler {
@@ -57,6 +59,7 @@ impl ConstraintSystem<Scalar> for Compiler {
             others: 0,
             rows: 0,
             failed: None,
+            halt: Halt::of_this_thread(),
         }
     }
 
@@ -66,6 +69,7 @@ impl ConstraintSystem<Scalar> for Compiler {
         A: FnOnce() -> AR,
         AR: Into<String>,
     {
+        self.halt.check()?;
         Ok(Variable::new_unchecked(Index::Aux(Self::next(&mut self.others)?)))
     }
 
@@ -112,7 +116,7 @@ impl ConstraintSystem<Scalar> for Compiler {
 
 impl Matrices {
     /// Compiles a circuit in memory; its values are never asked for. The same as compiling its
-    /// [`Constraints`](crate::synthesis::Constraints), in much less memory.
+    /// [`Constraints`](crate::synthesis::Constraints), in much less memory. Ends when this thread's [`Halt`] is set.
     pub fn of_circuit(circuit: impl Circuit<Scalar>) -> Result<Self, MatrixError> {
         let mut compiler = <Compiler as ConstraintSystem<Scalar>>::new();
         circuit
