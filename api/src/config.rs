@@ -3,6 +3,8 @@
 //! An unknown key, a bad size or a bad duration is an error that names the file and the line, never a silent default.
 
 mod quantity;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -82,6 +84,10 @@ pub struct Config {
     pub wasm_fuel: u64,
     /// Locally made keys, which anyone who knows the seed can forge proofs for, are accepted and used for new jobs.
     pub allow_insecure_setup: bool,
+    /// Where the parameters of the Filecoin kinds lie; `None`: what the environment says.
+    pub param_dir: Option<PathBuf>,
+    /// Parameter files may have the name of a published one and another digest.
+    pub allow_unofficial_params: bool,
 }
 
 /// The file as written; every key is optional.
@@ -105,6 +111,8 @@ struct File {
     wasm_memory: Option<toml::Spanned<String>>,
     wasm_fuel: Option<u64>,
     allow_insecure_setup: Option<bool>,
+    param_dir: Option<PathBuf>,
+    allow_unofficial_params: Option<bool>,
 }
 
 impl Config {
@@ -131,6 +139,8 @@ impl Config {
             wasm_memory: 256 << 20,
             wasm_fuel: 100_000_000_000,
             allow_insecure_setup: true,
+            param_dir: None,
+            allow_unofficial_params: false,
         }
     }
 
@@ -197,6 +207,10 @@ impl Config {
         self.max_jobs = file.max_jobs.unwrap_or(self.max_jobs);
         self.wasm_fuel = file.wasm_fuel.unwrap_or(self.wasm_fuel);
         self.allow_insecure_setup = file.allow_insecure_setup.unwrap_or(self.allow_insecure_setup);
+        self.param_dir = file.param_dir.or(self.param_dir);
+        self.allow_unofficial_params = file
+            .allow_unofficial_params
+            .unwrap_or(self.allow_unofficial_params);
         Ok(self)
     }
 
@@ -319,6 +333,20 @@ impl Config {
             |text| text.parse().ok(),
             &mut self.allow_insecure_setup,
         )?;
+        set(
+            &get,
+            "PROOFKEEP_PARAM_DIR",
+            "a directory",
+            |text| Some(Some(text.into())),
+            &mut self.param_dir,
+        )?;
+        set(
+            &get,
+            "PROOFKEEP_ALLOW_UNOFFICIAL_PARAMS",
+            "true or false",
+            |text| text.parse().ok(),
+            &mut self.allow_unofficial_params,
+        )?;
         Ok(self)
     }
 
@@ -400,92 +428,4 @@ fn set<T>(
         })?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(text: &str) -> Result<Config, ConfigError> {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("proofkeep.toml");
-        std::fs::write(&path, text).unwrap();
-        Config::defaults().with_file(&path)
-    }
-
-    #[test]
-    fn a_file_changes_what_it_names_and_nothing_else() {
-        let config = file("listen = \"127.0.0.1:1\"\nmemory = \"2 GiB\"\ngrace = \"5s\"\n").unwrap();
-        let expected = Config {
-            listen: SocketAddr::from(([127, 0, 0, 1], 1)),
-            memory: 2 << 30,
-            grace: Duration::from_secs(5),
-            ..Config::defaults()
-        };
-        assert_eq!(config, expected);
-    }
-
-    #[test]
-    fn an_unknown_key_is_an_error_that_names_the_line() {
-        let error = file("max_jobs = 3\nmemmory = \"2 GiB\"\n")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("line 2") && error.contains("memmory"), "{error}");
-    }
-
-    #[test]
-    fn a_bad_size_is_an_error_that_names_the_line_and_what_would_do() {
-        let error = file("\nmax_jobs = 3\nmemory = \"2 gigs\"\n")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("line 3") && error.contains("2 gigs") && error.contains("GiB"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn the_environment_wins_over_the_file_and_its_errors_name_the_variable() {
-        let get = |name: &str| (name == "PROOFKEEP_THREADS").then(|| "many".to_owned());
-        let error = Config::defaults().with_environment(get).unwrap_err().to_string();
-        assert!(
-            error.contains("PROOFKEEP_THREADS") && error.contains("many"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn more_slots_than_a_boot_can_open_are_refused_before_it_tries() {
-        let with = |cpu_devices: &[u32]| {
-            Config {
-                cpu_devices: cpu_devices.to_vec(),
-                ..Config::defaults()
-            }
-            .checked()
-            .map_err(|error| error.to_string())
-        };
-        assert!(with(&[16, 16]).is_ok());
-        for bad in [&[][..], &[0], &[33], &[16, 17], &[u32::MAX, 2]] {
-            assert!(with(bad).unwrap_err().contains("32 in all"), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_kept_for_critical_jobs_is_a_part_of_the_memory() {
-        let config = file("memory = \"2GiB\"\nreserve_critical = \"512MiB\"\n").unwrap();
-        assert_eq!(config.reserve_critical, 512 << 20);
-        assert!(config.checked().is_ok());
-        let config = file("memory = \"2GiB\"\nreserve_critical = \"3GiB\"\n").unwrap();
-        let error = config.checked().unwrap_err().to_string();
-        assert!(error.contains("reserve_critical"), "{error}");
-    }
-
-    #[test]
-    fn any_address_but_loopback_is_refused() {
-        let config = Config {
-            listen: SocketAddr::from(([0, 0, 0, 0], 8420)),
-            ..Config::defaults()
-        };
-        assert!(config.checked().unwrap_err().to_string().contains("loopback"));
-    }
 }

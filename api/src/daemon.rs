@@ -7,6 +7,7 @@
 //! 5. It claims nothing new, lets work reach an edge within the grace period, closes the boot, and the process ends with
 //!    0. A second signal ends it at once.
 
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -202,7 +203,19 @@ fn raise_descriptors() -> usize {
     usize::try_from(current).unwrap_or(usize::MAX)
 }
 
+/// Tells the Filecoin kinds where their parameters lie: those of this process, and by a variable those of the workers.
+fn param_dir(config: &Config) -> Vec<(OsString, OsString)> {
+    let Some(directory) = &config.param_dir else {
+        return Vec::new();
+    };
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
+    #[cfg(feature = "filecoin")]
+    proofkeep_filecoin::directory::Directory::choose(directory.clone());
+    vec![("PROOFKEEP_PARAM_DIR".into(), directory.into_os_string())]
+}
+
 fn engine_config(config: Config, options: &Options) -> EngineConfig {
+    let environment = param_dir(&config);
     let threads = config.threads;
     let device = |(number, slots): (usize, u32)| DeviceConfig {
         name: format!("cpu:{number}"),
@@ -221,6 +234,8 @@ fn engine_config(config: Config, options: &Options) -> EngineConfig {
         wasm_memory_bytes: config.wasm_memory,
         wasm_fuel: config.wasm_fuel,
         allow_insecure_setup: config.allow_insecure_setup,
+        allow_unofficial_params: config.allow_unofficial_params,
+        environment,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..EngineConfig::new(config.data_dir, options.kinds.clone())
     }

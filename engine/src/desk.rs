@@ -17,6 +17,7 @@ pub struct DaemonDesk {
     pub(crate) core: Arc<Core>,
     pub(crate) threads: u32,
     pub(crate) wasm_memory_bytes: u64,
+    pub(crate) allow_unofficial_params: bool,
 }
 
 impl Desk for DaemonDesk {
@@ -66,6 +67,10 @@ impl Desk for DaemonDesk {
 
     fn allow_insecure_setup(&self) -> bool {
         self.core.allow_insecure_setup
+    }
+
+    fn allow_unofficial_params(&self) -> bool {
+        self.allow_unofficial_params
     }
 }
 

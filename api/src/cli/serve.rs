@@ -80,6 +80,13 @@ pub struct Serve {
     /// Whether keys that came from no ceremony are accepted and used for new jobs [default: true]
     #[arg(long, value_name = "BOOL")]
     allow_insecure_setup: Option<bool>,
+    /// Where the parameters of the Filecoin kinds lie [default: $FIL_PROOFS_PARAMETER_CACHE, else
+    /// /var/tmp/filecoin-proof-parameters]
+    #[arg(long, value_name = "DIR")]
+    param_dir: Option<PathBuf>,
+    /// Whether a parameter file may have the name of a published one and another digest [default: false]
+    #[arg(long, value_name = "BOOL")]
+    allow_unofficial_params: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,6 +120,8 @@ impl Serve {
         set(self.wasm_memory, &mut config.wasm_memory);
         set(self.wasm_fuel, &mut config.wasm_fuel);
         set(self.allow_insecure_setup, &mut config.allow_insecure_setup);
+        set(self.param_dir.map(Some), &mut config.param_dir);
+        set(self.allow_unofficial_params, &mut config.allow_unofficial_params);
         config.checked()
     }
 }

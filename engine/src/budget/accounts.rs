@@ -79,6 +79,8 @@ pub struct Accounts {
     reserve: u64,
     tickets: BTreeMap<TicketFor, Ask>,
     keys: BTreeMap<Digest, KeyState>,
+    /// Keys that an operator keeps: once resident they stay.
+    kept: BTreeSet<Digest>,
     peak: u64,
 }
 
@@ -91,6 +93,7 @@ impl Accounts {
             reserve: 0,
             tickets: BTreeMap::new(),
             keys: BTreeMap::new(),
+            kept: BTreeSet::new(),
             peak: 0,
         }
     }
@@ -245,6 +248,20 @@ impl Accounts {
         }
     }
 
+    /// An operator keeps a key, or no more: nobody's need for room evicts one that is kept. Answers whether that is new.
+    pub fn keep(&mut self, circuit: Digest, keep: bool) -> bool {
+        match keep {
+            true => self.kept.insert(circuit),
+            false => self.kept.remove(&circuit),
+        }
+    }
+
+    /// Whether an operator keeps a key.
+    #[must_use]
+    pub fn is_kept(&self, circuit: Digest) -> bool {
+        self.kept.contains(&circuit)
+    }
+
     /// A key was asked to go.
     pub fn evicting(&mut self, circuit: Digest) {
         if let Some(key) = self.keys.get_mut(&circuit) {
@@ -269,13 +286,13 @@ impl Accounts {
         }
     }
 
-    /// Keys that nobody pins, the largest first, those that are going already left out.
+    /// Keys that nobody pins, the largest first; those that are going already, or that an operator keeps, are left out.
     #[must_use]
     pub fn idle_keys(&self) -> Vec<(Digest, u64)> {
         let mut idle: Vec<(Digest, u64)> = self
             .keys
             .iter()
-            .filter(|(_, key)| key.pins == 0 && !key.evicting)
+            .filter(|(circuit, key)| key.pins == 0 && !key.evicting && !self.kept.contains(circuit))
             .map(|(circuit, key)| (*circuit, key.bytes))
             .collect();
         idle.sort_by_key(|(circuit, bytes)| (std::cmp::Reverse(*bytes), *circuit));
@@ -371,6 +388,22 @@ mod tests {
         assert_eq!((accounts.idle_keys().len(), accounts.coming_back()), (0, 500));
         accounts.key(process(1), Digest([7; 32]), 0);
         assert_eq!(accounts.reserved(), 0);
+    }
+
+    #[test]
+    fn a_kept_key_is_never_among_those_that_may_go() {
+        let (mut accounts, circuit) = (Accounts::new(1000), Digest([7; 32]));
+        // Kept before it is there, as the setting does it.
+        assert!(accounts.keep(circuit, true));
+        assert!(!accounts.keep(circuit, true));
+        accounts.key(process(1), circuit, 500);
+        assert!(accounts.idle_keys().is_empty());
+        // Its process goes, and the next one that has it keeps it too.
+        accounts.process_gone(process(1));
+        accounts.key(process(2), circuit, 500);
+        assert!(accounts.is_kept(circuit) && accounts.idle_keys().is_empty());
+        assert!(accounts.keep(circuit, false));
+        assert_eq!(accounts.idle_keys(), vec![(circuit, 500)]);
     }
 
     #[test]

@@ -67,6 +67,13 @@ impl Ledger {
         self.change(|accounts| accounts.key(process, circuit, bytes));
     }
 
+    /// An operator keeps a key, or no more.
+    pub fn keep(&self, circuit: Digest, keep: bool) {
+        self.change(|accounts| {
+            accounts.keep(circuit, keep);
+        });
+    }
+
     /// A key is being evicted; it counts until every process said that it is gone.
     pub fn evicting(&self, circuit: Digest) {
         self.shared.accounts.lock().evicting(circuit);

@@ -61,6 +61,11 @@ pub trait Desk {
     fn allow_insecure_setup(&self) -> bool {
         true
     }
+
+    /// Whether a parameter file may have the name of a published one and another digest.
+    fn allow_unofficial_params(&self) -> bool {
+        false
+    }
 }
 
 /// A request, checked and made canonical.

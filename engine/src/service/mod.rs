@@ -5,9 +5,11 @@
 
 mod calls;
 mod check;
+mod keys;
 mod problems;
 mod run;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +70,10 @@ pub struct EngineConfig {
     /// Keys that anyone can forge under may be registered and used. Most are found out at once, the rest by their import.
     /// If not, circuits that have such a key already take no new jobs; jobs that were accepted go on.
     pub allow_insecure_setup: bool,
+    /// Parameter files may have the name of a published one and another digest.
+    pub allow_unofficial_params: bool,
+    /// Variables for the environment of worker processes, besides the daemon's own.
+    pub environment: Vec<(OsString, OsString)>,
     /// The whole store is checked so long after it was last; zero: never.
     pub scrub_every: Duration,
     /// The build, as boots name it.
@@ -98,6 +104,8 @@ impl EngineConfig {
             wasm_memory_bytes: 256 << 20,
             wasm_fuel: 50_000_000_000,
             allow_insecure_setup: true,
+            allow_unofficial_params: false,
+            environment: Vec::new(),
             scrub_every: Duration::from_secs(24 * 3600),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -241,6 +249,7 @@ impl Engine {
             checkpoint_after: config.checkpoint_after,
             wasm_memory_bytes: config.wasm_memory_bytes,
             wasm_fuel: config.wasm_fuel,
+            environment: config.environment,
         };
         let fleet = Fleet::new(Arc::clone(&core), &config.devices, greeting, config.patience)?;
         let threads = config
@@ -253,6 +262,7 @@ impl Engine {
             core: Arc::clone(&core),
             threads,
             wasm_memory_bytes: config.wasm_memory_bytes,
+            allow_unofficial_params: config.allow_unofficial_params,
         };
         let scrubbing = Scrubbing::start(Arc::clone(&core), data_dir.join("run/scrub"), config.scrub_every)?;
         let window = Arc::new(Window::default());

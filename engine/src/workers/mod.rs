@@ -11,6 +11,7 @@ pub mod starts;
 pub mod words;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub(crate) struct Greeting {
     pub checkpoint_after: Duration,
     pub wasm_memory_bytes: u64,
     pub wasm_fuel: u64,
+    /// Variables that its environment has besides ours.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 struct Run {
@@ -221,7 +224,8 @@ impl Fleet {
         id: ProcessId,
         device: &DeviceConfig,
     ) -> io::Result<(Arc<Process>, JoinHandle<()>)> {
-        let started = process::start(spawner, id, &device.name, &greeting.data)?;
+        let (data, environment) = (&greeting.data, &greeting.environment);
+        let started = process::start(spawner, id, &device.name, data, environment)?;
         let process = Arc::clone(&started.process);
         let welcome = ToWorker::Welcome {
             objects: greeting.data.join("objects").to_string_lossy().into_owned(),

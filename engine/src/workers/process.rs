@@ -1,5 +1,6 @@
 //! One worker process: how it is started, spoken to, and ended.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -163,7 +164,13 @@ impl Drop for HangUp {
 }
 
 /// Starts the worker process `id` for `device`, on this same program.
-pub(crate) fn start(spawner: &Spawner, id: ProcessId, device: &str, data: &Path) -> io::Result<Started> {
+pub(crate) fn start(
+    spawner: &Spawner,
+    id: ProcessId,
+    device: &str,
+    data: &Path,
+    environment: &[(OsString, OsString)],
+) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
     // The socket is the child's standard input: the one descriptor that a child gets without a moment in which another
     // child could get it too.
@@ -171,6 +178,7 @@ pub(crate) fn start(spawner: &Spawner, id: ProcessId, device: &str, data: &Path)
     command
         .args(["worker", "--device", device, "--fd", "0", "--data"])
         .arg(fs::canonicalize(data)?)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null());
     let child = OwnedChild(spawner.spawn(command)?);
