@@ -8,7 +8,7 @@ use proofkeep_filecoin::published::verify_post;
 use proofkeep_tests::harness::Daemon;
 use serde_json::{Map, Value, json};
 
-use super::support::{daemon, fixture, generate, json_fixture, parameters, post_request};
+use super::support::{daemon, fixture, json_fixture, parameters, post_request};
 
 type Sectors = Vec<FallbackPoStSectorProof<SectorShapeBase>>;
 
@@ -201,45 +201,4 @@ fn what_is_malformed_is_422_with_its_field_and_nothing_is_synthesized() {
     assert_eq!(jobs["jobs"], json!([]), "no job was made: {jobs}");
     let stderr = daemon.kill();
     assert!(!stderr.contains("panicked"), "{stderr}");
-}
-
-#[test]
-fn parameters_that_are_missing_cut_off_or_replaced_are_named() {
-    let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let daemon = daemon(data.path(), directory.path());
-    let mut request = post_request("window-2k-3sectors");
-    let proofs = daemon.upload(&fixture("window-2k-3sectors/vanilla.bincode"));
-    request.insert("vanilla_proofs".to_owned(), proofs.into());
-    let request = Value::Object(request);
-    let problem = daemon.post("/v1/jobs", &request).expect(422).json();
-    assert_eq!(problem["code"], "params-missing", "{problem}");
-    let named = problem["file"].as_str().unwrap();
-    assert!(named.ends_with(".params") && named.starts_with(directory.path().to_str().unwrap()));
-
-    let made = generate(directory.path(), "window-post", &[]);
-    let file = made["file"].as_str().unwrap();
-    assert_eq!(file, named);
-    let whole = std::fs::read(file).unwrap();
-    for length in [0, 863, 3000, whole.len() - 1] {
-        std::fs::write(file, &whole[..length]).unwrap();
-        let problem = daemon.post("/v1/jobs", &request).expect(422).json();
-        assert_eq!(problem["code"], "params-truncated", "{length}: {problem}");
-    }
-    std::fs::write(file, [&whole[..], &[0]].concat()).unwrap();
-    let problem = daemon.post("/v1/jobs", &request).expect(422).json();
-    assert_eq!(problem["code"], "params-truncated", "{problem}");
-
-    // A point that is none, in a file whose points were checked: another digest, so it is checked again.
-    let mut damaged = whole.clone();
-    let place = damaged.len() - 100;
-    damaged[place] ^= 1;
-    std::fs::write(file, &damaged).unwrap();
-    let answer = daemon.post("/v1/jobs", &request).expect(202).json();
-    let job = daemon.wait_for_end(answer["id"].as_str().unwrap());
-    assert_eq!(job["state"], "failed", "{job}");
-    assert!(job.to_string().contains("params-damaged"), "{job}");
-    std::fs::write(file, &whole).unwrap();
-    let job = daemon.post("/v1/jobs", &request).expect(202).json();
-    let job = daemon.wait_for_end(job["id"].as_str().unwrap());
-    assert_eq!(job["state"], "succeeded", "{job}");
 }

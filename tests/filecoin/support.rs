@@ -57,10 +57,17 @@ pub fn generate(directory: &Path, kind: &str, more: &[&str]) -> Value {
 
 /// A daemon on a new data directory and these parameters.
 pub fn daemon(data: &Path, parameters: &Path) -> Daemon {
-    Launch::new(data)
-        .env("PROOFKEEP_PARAM_DIR", parameters)
-        .args(["--cpu-devices", "1", "--checkpoint-after", "0ms"])
-        .start()
+    launch(data, parameters).start()
+}
+
+/// The same before it is started.
+pub fn launch(data: &Path, parameters: &Path) -> Launch {
+    Launch::new(data).env("PROOFKEEP_PARAM_DIR", parameters).args([
+        "--cpu-devices",
+        "1",
+        "--checkpoint-after",
+        "0ms",
+    ])
 }
 
 /// A request for a PoSt of a fixture, its vanilla proofs left out.

@@ -10,6 +10,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use storage_proofs_core::parameter_cache::parameter_id;
 
@@ -17,6 +18,9 @@ use storage_proofs_core::parameter_cache::parameter_id;
 const USUAL: &str = "/var/tmp/filecoin-proof-parameters";
 /// What may name the directory, the first that is set.
 const VARIABLES: [&str; 2] = ["PROOFKEEP_PARAM_DIR", "FIL_PROOFS_PARAMETER_CACHE"];
+
+/// The one that was said on the command line.
+static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
 
 /// What a file of the directory holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +46,18 @@ impl Directory {
         Self(path.into())
     }
 
-    /// The one that `PROOFKEEP_PARAM_DIR` or `FIL_PROOFS_PARAMETER_CACHE` names, or else the usual one. A daemon and its
+    /// Makes this one the one that [`Self::of_environment`] answers, for all of this process; the first call counts.
+    pub fn choose(path: PathBuf) {
+        let _ = CHOSEN.set(path);
+    }
+
+    /// The one that was chosen, that `PROOFKEEP_PARAM_DIR` or `FIL_PROOFS_PARAMETER_CACHE` names, or else the usual one. A daemon and its
     /// worker processes have the same environment.
     #[must_use]
     pub fn of_environment() -> Self {
+        if let Some(chosen) = CHOSEN.get() {
+            return Self(chosen.clone());
+        }
         let named = VARIABLES.iter().find_map(std::env::var_os);
         Self(named.map_or_else(|| USUAL.into(), PathBuf::from))
     }
@@ -56,16 +68,29 @@ impl Directory {
         &self.0
     }
 
+    /// The name of a circuit's files, without what says which it is.
+    #[must_use]
+    pub fn id(identifier: &str) -> String {
+        let file = parameter_id(identifier);
+        file.strip_suffix(".params").map_or(file.clone(), str::to_owned)
+    }
+
     /// Where a file of a circuit is, there or not.
     #[must_use]
     pub fn file(&self, identifier: &str, content: Content) -> PathBuf {
+        self.named(&Self::id(identifier), content)
+    }
+
+    /// The same by its name.
+    #[must_use]
+    pub fn named(&self, id: &str, content: Content) -> PathBuf {
         let end = match content {
             Content::Params => "params",
             Content::Vk => "vk",
             Content::Matrices => "matrices",
             Content::Checked => "checked",
         };
-        self.0.join(parameter_id(identifier)).with_extension(end)
+        self.0.join(format!("{id}.{end}"))
     }
 
     /// Writes a file whole and durably, or not at all.

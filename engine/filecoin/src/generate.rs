@@ -11,6 +11,7 @@ use rand::rngs::OsRng;
 
 use crate::checked::Checked;
 use crate::circuit::Circuit;
+use crate::digest::{Digests, Stamp};
 use crate::directory::{Content, Directory};
 use crate::header::{Header, HeaderError};
 use crate::invalid::Invalid;
@@ -66,13 +67,18 @@ pub fn generate(
     directory.write::<io::Error>(&directory.file(&identifier, Content::Vk), |out| {
         io::Write::write_all(out, &header.vk)
     })?;
-    let digest = Checked::digest_of(File::open(&target)?, &mut || Ok(()))?;
+    let (mut digests, mut file) = (Digests::default(), File::open(&target)?);
+    io::copy(&mut file, &mut digests)?;
+    let (sha256, blake2b) = digests.finish();
     Checked {
         bytes: header.bytes,
-        sha256: digest,
+        sha256,
         setup: Checked::LOCAL.to_owned(),
+        points: true,
+        blake2b: Some(blake2b),
+        stamp: Some(Stamp::of(&file)?),
     }
-    .write(directory, &identifier)?;
+    .write(directory, &Directory::id(&identifier))?;
     Ok(header)
 }
 

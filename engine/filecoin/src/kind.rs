@@ -6,6 +6,7 @@ use proofkeep_engine::kinds::groth16::{Check, Ready};
 use proofkeep_engine::kinds::{Defaults, Desk, Kind, Kinds, Plan, Prepared, SynthTask, Watch};
 use proofkeep_engine::problem::Problem;
 use proofkeep_engine::request::{common_fields, unknown_field};
+use proofkeep_groth16::backend::Backend as _;
 use proofkeep_groth16::memory::ticket_bytes;
 use proofkeep_groth16::proof::Proof;
 use proofkeep_groth16::verify::verify;
@@ -15,13 +16,15 @@ use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Failure, FailureClass, OnFailure, Priority};
 use serde_json::{Map, Value};
 
-use crate::beat::with_beats;
+use crate::beat::watched;
 use crate::circuit::{KINDS, Tree};
 use crate::directory::{Content, Directory};
 use crate::header::Header;
 use crate::invalid::Invalid;
+use crate::params::{self, Entry, Verdict};
 use crate::porep::Asked;
 use crate::post::Post;
+use crate::published_params;
 use crate::snap::Update;
 use crate::statement::{Pinned, Statement};
 use crate::{encoding, porep, resident};
@@ -71,19 +74,12 @@ const FIELDS: [&[&str]; 4] = [
 pub struct Filecoin {
     /// Its place in [`KINDS`].
     place: usize,
-    directory: Directory,
 }
 
-/// These kinds too, with the parameter directory that the environment names.
+/// These kinds too, with the parameter directory of [`Directory::of_environment`] when they are asked.
 #[must_use]
 pub fn with_all(kinds: Kinds) -> Kinds {
-    let directory = Directory::of_environment();
-    (0..KINDS.len()).fold(kinds, |kinds, place| {
-        kinds.with(Filecoin {
-            place,
-            directory: directory.clone(),
-        })
-    })
+    (0..KINDS.len()).fold(kinds, |kinds, place| kinds.with(Filecoin { place }))
 }
 
 impl Kind for Filecoin {
@@ -114,10 +110,14 @@ impl Kind for Filecoin {
         let (statement, partitions) = self.read(&mut fields, desk)?;
         let identifier = statement.circuit().identifier()?;
         let header = self.header(&identifier)?;
-        if !desk.allow_insecure_setup() {
+        let known = self.known(&identifier)?;
+        if known.verdict == Verdict::Differs && !desk.allow_unofficial_params() {
+            return Err(self.other_digest(&known));
+        }
+        if known.verdict != Verdict::Published && !desk.allow_insecure_setup() {
             let detail = format!(
-                "nothing is known of the setup of {}, and allow_insecure_setup = false refuses such keys",
-                self.directory.file(&identifier, Content::Params).display()
+                "{} isn't the published file, and allow_insecure_setup = false refuses such keys",
+                self.directory().file(&identifier, Content::Params).display()
             );
             return Err(Problem::input("insecure-setup", detail));
         }
@@ -134,6 +134,7 @@ impl Kind for Filecoin {
             statement,
             inputs: objects.clone(),
             key: header.digest(),
+            file: known.found,
         };
         objects.sort_unstable();
         objects.dedup();
@@ -163,20 +164,25 @@ impl Kind for Filecoin {
         let bytes = task
             .shelf
             .map_verified(object, "vanilla proof", &mut || go_on(10))?;
+        if task.recheck {
+            // The key is read again, too, as soon as nobody uses it.
+            task.keys.evict(pinned.key);
+        }
         let key = task.keys.pin(pinned.key, watch, || {
-            resident::load(&self.directory, &pinned.statement.circuit(), pinned.key, watch)
+            resident::load(
+                &self.directory(),
+                &pinned.statement.circuit(),
+                pinned.key,
+                pinned.file.as_deref(),
+                task.threads,
+                watch,
+            )
         })?;
         go_on(300)?;
-        let made = with_beats(watch, || task.threads.run(|| pinned.statement.witness(k, &bytes)));
-        let made = made
-            .ok_or_else(|| {
-                Failure::coded(
-                    FailureClass::DeviceError,
-                    "no-thread",
-                    "no thread ran the synthesis",
-                )
-            })?
-            .map_err(|invalid| input(&invalid))?;
+        let made = watched(watch, task.threads.backend().threads(), || {
+            pinned.statement.witness(k, &bytes)
+        })?
+        .map_err(|invalid| input(&invalid))?;
         go_on(800)?;
         let matrices = key.key.matrices();
         let (expected, found) = (matrices.wires() as usize, made.values.len());
@@ -194,17 +200,21 @@ impl Kind for Filecoin {
         }
         let witness = Witness::new(&made.values)
             .map_err(|error| Failure::coded(FailureClass::InputInvalid, error.code(), error.to_string()))?;
-        let broken = task
-            .threads
-            .run(|| matrices.first_unsatisfied(&witness))
-            .flatten();
-        if broken.is_some() || made.values[1..=public] != made.public[..] {
-            let detail = match broken {
-                Some(constraint) => format!("constraint {constraint} of the circuit doesn't hold"),
-                None => "the public signals aren't the verifier's".to_owned(),
-            };
-            let detail = format!("the vanilla proofs verify, but {detail}");
-            return Err(Failure::new(FailureClass::Unsatisfied, detail));
+        let products = task.threads.run(|| matrices.products(&witness)).ok_or_else(|| {
+            Failure::coded(
+                FailureClass::DeviceError,
+                "no-thread",
+                "no thread checked the witness",
+            )
+        })?;
+        let unsatisfied = |what: String| {
+            let detail = format!("the vanilla proofs verify, but {what}");
+            Failure::new(FailureClass::Unsatisfied, detail)
+        };
+        let products =
+            products.map_err(|row| unsatisfied(format!("constraint {row} of the circuit doesn't hold")))?;
+        if made.values[1..=public] != made.public[..] {
+            return Err(unsatisfied("the public signals aren't the verifier's".to_owned()));
         }
         go_on(1000)?;
         let (digest, signals) = (
@@ -219,7 +229,11 @@ impl Kind for Filecoin {
             task.threads.clone(),
             Check::Done,
         );
-        Ok(Box::new(ready))
+        // After an invalid proof nothing is taken over from the check: it is part of what may have gone wrong.
+        Ok(Box::new(match task.recheck {
+            true => ready,
+            false => ready.with_products(products),
+        }))
     }
 
     fn verify(&self, vk: Option<&[u8]>, public: &[u8], proof: &[u8]) -> Result<(), Failure> {
@@ -323,18 +337,56 @@ impl Filecoin {
         }
     }
 
+    fn directory(&self) -> Directory {
+        Directory::of_environment()
+    }
+
+    /// Whether the file is the published one. The first time it is read whole.
+    fn known(&self, identifier: &str) -> Result<Entry, Problem> {
+        let (directory, id) = (self.directory(), Directory::id(identifier));
+        params::known(&directory, &id, &mut |_| Ok(())).map_err(|error| {
+            let path = directory.named(&id, Content::Params);
+            let detail = format!("reading {} failed: {error}", path.display());
+            Problem::new(500, "io", "a file can't be read", detail).retryable()
+        })
+    }
+
+    /// The file has the name of a published one and isn't it.
+    fn other_digest(&self, known: &Entry) -> Problem {
+        let directory = self.directory();
+        let file = directory.named(&known.id, Content::Params).display().to_string();
+        let (expected, found) = (
+            known.expected.unwrap_or_default(),
+            known.found.clone().unwrap_or_default(),
+        );
+        let searched = directory.path().display().to_string();
+        let detail = format!(
+            "{file} has the BLAKE2b digest {found}, the published file of this name has {expected}; searched {searched}; get \
+             the published one; or, for trials, make one: proofkeep params generate --kind {} --sector-size …; or allow \
+             this one: allow_unofficial_params = true",
+            self.name()
+        );
+        Problem::input("params-digest", detail)
+            .with("file", file.into())
+            .with("expected", expected.into())
+            .with("found", found.into())
+            .with("searched", searched.into())
+    }
+
     fn header(&self, identifier: &str) -> Result<Header, Problem> {
-        let path = self.directory.file(identifier, Content::Params);
+        let path = self.directory().file(identifier, Content::Params);
         Header::read(&path).map_err(|error| {
             let detail = format!(
                 "{error}; searched {}; put the published parameters there, or, for trials with small sectors, make them: \
                  proofkeep params generate --kind {} --sector-size …",
-                self.directory.path().display(),
+                self.directory().path().display(),
                 self.name()
             );
+            let published = published_params::find(&Directory::id(identifier));
             Problem::input(error.code(), detail)
+                .with("expected", published.map(|one| one.blake2b).into())
                 .with("file", path.display().to_string().into())
-                .with("searched", self.directory.path().display().to_string().into())
+                .with("searched", self.directory().path().display().to_string().into())
         })
     }
 
@@ -344,17 +396,17 @@ impl Filecoin {
             .circuit()
             .identifier()
             .map_err(|invalid| input(&invalid))?;
-        Ok(resident::header(&self.directory, &identifier, pinned.key)?.vk)
+        Ok(resident::header(&self.directory(), &identifier, pinned.key)?.vk)
     }
 
     /// Bytes for one partition, its key among them: it is no circuit of the store, so that the ledger knows its size only
-    /// once it is loaded. While it is, its points are there twice.
+    /// once it is loaded. Its points are there once, also while it is.
     fn ticket(&self, header: &Header, identifier: &str, input: u64, desk: &dyn Desk) -> u64 {
-        let matrices = std::fs::metadata(self.directory.file(identifier, Content::Matrices));
+        let matrices = std::fs::metadata(self.directory().file(identifier, Content::Matrices));
         // Where they aren't compiled yet: about five terms of eight bytes for each wire and matrix.
         let matrices = matrices.map_or(header.wires.saturating_mul(120), |meta| meta.len());
         ticket_bytes(header.domain, header.wires, desk.threads() as usize)
-            .saturating_add(header.bytes.saturating_mul(2))
+            .saturating_add(header.bytes)
             .saturating_add(matrices.saturating_mul(2))
             .saturating_add(input.saturating_mul(8))
     }

@@ -9,6 +9,7 @@
 //! * `circuit`: the circuits without values, by kind and sector size.
 //! * `directory`, `header`, `checked`, `generate`: bellperson's parameter files, where they lie, what they say, and
 //!   how those for trials are made.
+//! * `digest`, `params`, `published_params`: which files are there, and whether they are the published ones.
 //! * `statement`, `kind`: a job of one of the kinds, in the daemon and in a worker process.
 //! * `published`: the whole of a job, as the chain verifies it.
 //! * `witness`: a circuit's values; its constraints are compiled by `proofkeep-groth16`, once.
@@ -22,6 +23,7 @@ mod c1;
 pub mod canonical;
 pub mod checked;
 pub mod circuit;
+pub mod digest;
 pub mod directory;
 pub mod encoding;
 pub mod generate;
@@ -29,9 +31,11 @@ pub mod header;
 pub mod invalid;
 pub mod kind;
 mod merkle;
+pub mod params;
 pub mod porep;
 pub mod post;
 pub mod published;
+pub mod published_params;
 mod resident;
 pub mod sector;
 pub mod snap;

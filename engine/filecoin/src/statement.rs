@@ -1,7 +1,8 @@
 //! What a job proves, in the canonical form that the daemon makes of a request and a worker process reads.
 //!
 //! The vanilla proofs were checked and cut into partitions at submit; each partition's are an object of their own, in
-//! bincode, so that a worker process reads no more than it proves. The parameter file is pinned by its verifying key.
+//! bincode, so that a worker process reads no more than it proves. The parameter file is pinned by its verifying key and
+//! its digest.
 
 use std::str::FromStr as _;
 
@@ -49,11 +50,15 @@ pub struct Pinned {
     pub inputs: Vec<Digest>,
     /// The parameter file, by the digest of its verifying key.
     pub key: Digest,
+    /// The whole of it, by its BLAKE2b digest; older jobs don't say.
+    pub file: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Common {
     key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    params: Option<String>,
     partition_inputs: Vec<String>,
 }
 
@@ -95,6 +100,7 @@ impl Pinned {
     pub fn to_fields(&self) -> Map<String, Value> {
         let common = Common {
             key: self.key.to_string(),
+            params: self.file.clone(),
             partition_inputs: self.inputs.iter().map(ToString::to_string).collect(),
         };
         let own = match &self.statement {
@@ -148,6 +154,7 @@ impl Pinned {
                 .map(digest)
                 .collect::<Result<_, _>>()?,
             key: digest(&common.key)?,
+            file: common.params,
         })
     }
 }

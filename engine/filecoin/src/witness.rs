@@ -9,14 +9,15 @@ use std::fmt;
 use bellpepper_core::{Circuit, ConstraintSystem, Index, LinearCombination, SynthesisError, Variable};
 use blstrs::Scalar;
 use ff::Field;
+use proofkeep_groth16::control::Halt;
 use proofkeep_groth16::field::{ScalarBytes, scalar_to_bytes};
 use zeroize::{Zeroize, Zeroizing};
 
 /// Wipes what it holds when it is dropped.
-#[derive(Default)]
 struct Values {
     inputs: Vec<ScalarBytes>,
     others: Vec<ScalarBytes>,
+    halt: Halt,
 }
 
 impl fmt::Debug for Values {
@@ -35,9 +36,9 @@ impl Drop for Values {
 /// Synthesizes a circuit for its values: the constant one, the inputs, then the rest. Runs on the current rayon pool.
 ///
 /// # Errors
-/// When the circuit refuses its own values, as on a division by zero.
+/// When the circuit refuses its own values, as on a division by zero; or the [`Halt`] of the threads is set.
 pub fn witness_of(circuit: impl Circuit<Scalar>) -> Result<Zeroizing<Vec<ScalarBytes>>, SynthesisError> {
-    let mut values = Values::default();
+    let mut values = <Values as ConstraintSystem<Scalar>>::new();
     ConstraintSystem::<Scalar>::alloc_input(&mut values, || "one", || Ok(Scalar::ONE))?;
     circuit.synthesize(&mut values)?;
     let mut all = Zeroizing::new(Vec::with_capacity(values.inputs.len() + values.others.len()));
@@ -50,7 +51,11 @@ impl ConstraintSystem<Scalar> for Values {
     type Root = Self;
 
     fn new() -> Self {
-        Self::default()
+        Self {
+            inputs: Vec::new(),
+            others: Vec::new(),
+            halt: Halt::of_this_thread(),
+        }
     }
 
     fn alloc<F, A, AR>(&mut self, _annotation: A, value: F) -> Result<Variable, SynthesisError>
@@ -59,6 +64,7 @@ impl ConstraintSystem<Scalar> for Values {
         A: FnOnce() -> AR,
         AR: Into<String>,
     {
+        self.halt.check()?;
         self.others.push(scalar_to_bytes(&value()?));
         Ok(Variable::new_unchecked(Index::Aux(self.others.len() - 1)))
     }

@@ -104,7 +104,13 @@ fn window_post_proofs_are_bellpersons_byte_for_byte_and_the_published_verifier_t
         assert_eq!(witness.public(made.public.len()), made.public);
         let (r, s) = (Scalar::random(&mut rng), Scalar::random(&mut rng));
         let pieces = prover
-            .prove_pieces(&witness, &[], &mut |_, _| ControlFlow::Continue(()), &Unwatched)
+            .prove_checked(
+                &witness,
+                key.matrices().products(&witness).unwrap(),
+                &[],
+                &mut |_, _| ControlFlow::Continue(()),
+                &Unwatched,
+            )
             .unwrap();
         let ours = prover
             .assemble(&pieces, &scalar_to_bytes(&r), &scalar_to_bytes(&s))

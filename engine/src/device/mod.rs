@@ -178,7 +178,8 @@ impl Threads {
     }
 
     /// For setups, checks of points and assembling, which need no device.
-    pub(crate) fn backend(&self) -> &CpuBackend {
+    #[must_use]
+    pub fn backend(&self) -> &CpuBackend {
         &self.0
     }
 }
