@@ -4,6 +4,7 @@
 //! proofkeep-tests/filecoin --bins`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod params;
 mod post;
 mod sealed;
 mod support;

@@ -16,6 +16,7 @@ mod etag;
 mod events;
 mod health;
 mod jobs;
+mod params;
 mod partitions;
 mod percent;
 mod prefer;

@@ -6,7 +6,9 @@ use warp::http::Method;
 use super::answer::Outcome;
 use super::context::Context;
 use super::request::Request;
-use super::{backup, blobs, circuits, events, jobs, partitions, percent, proofs, prove, status, verify};
+use super::{
+    backup, blobs, circuits, events, jobs, params, partitions, percent, proofs, prove, status, verify,
+};
 
 /// Answers one request.
 pub(super) type Handler = for<'a> fn(&'a Context, &'a mut Request) -> BoxFuture<'a, Outcome>;
@@ -42,6 +44,11 @@ const ROUTES: &[(&str, &[(&str, Handler)])] = routes! {
     "/v1/circuits/{}/vk"                   { GET circuits::vk }
     "/v1/circuits/{}/prove"                { POST prove::prove }
     "/v1/admin/backup"                     { POST backup::backup }
+    "/v1/params"                           { GET params::list }
+    "/v1/params/{}/evict"                  { POST params::evict }
+    "/v1/params/{}/pin"                    { POST params::pin }
+    "/v1/params/{}/unpin"                  { POST params::unpin }
+    "/v1/params/{}/verify"                 { POST params::verify }
     "/v1/verify"                           { POST verify::verify }
     "/v1/jobs"                             { GET jobs::list, POST jobs::submit }
     "/v1/jobs/{}"                          { GET jobs::show }
