@@ -19,6 +19,13 @@ pub enum TicketFor {
     },
     /// The import of a circuit.
     Import(Digest),
+    /// A key that is loaded before anybody needs it.
+    Load {
+        /// Which.
+        key: Digest,
+        /// Where.
+        process: ProcessId,
+    },
 }
 
 /// A ticket that somebody wants.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proofkeep_store::ids::Digest;
-use proofkeep_store::records::{Circuit, Failure, OnFailure, Piece, Priority};
+use proofkeep_store::records::{Circuit, Failure, FailureClass, OnFailure, Piece, Priority};
 
 use crate::device::Threads;
 use crate::lease::Lease;
@@ -105,6 +105,20 @@ pub struct SynthTask<'a> {
     pub keys: &'a crate::params::Keys,
 }
 
+/// One key to load, in a worker process.
+pub struct LoadTask<'a> {
+    /// What names it in memory.
+    pub key: Digest,
+    /// What it is called where it lies.
+    pub name: &'a str,
+    /// The digest that its file must have.
+    pub file: Option<&'a str>,
+    /// Threads of the processor.
+    pub threads: &'a Threads,
+    /// Keys that are resident in this process.
+    pub keys: &'a crate::params::Keys,
+}
+
 /// What a kind hears from, and tells, whoever watches its work.
 pub trait Watch: Sync {
     /// Work goes on; called at least every 5 seconds.
@@ -175,6 +189,20 @@ pub trait Kind: Send + Sync + 'static {
     /// # Errors
     /// `input_invalid`, `unsatisfied` and the like; never with a value of the witness in the text.
     fn synthesize(&self, task: &SynthTask<'_>, watch: &dyn Watch) -> Result<Box<dyn Prepared>, Failure>;
+
+    /// Worker side: makes a key resident that lies elsewhere than among the circuits, for kinds that have such keys.
+    ///
+    /// # Errors
+    /// `params_mismatch` when it isn't the one that was named.
+    fn load(&self, task: &LoadTask<'_>, watch: &dyn Watch) -> Result<(), Failure> {
+        let _ = watch;
+        let detail = format!("kind {} has no key {:?}", self.name(), task.name);
+        Err(Failure::coded(
+            FailureClass::ParamsMismatch,
+            "unknown-key",
+            detail,
+        ))
+    }
 
     /// Daemon side: checks one proof (192 bytes) against its public signals, as its consumer would. `vk` is the
     /// circuit's verification key object, if the kind has one. Milliseconds.

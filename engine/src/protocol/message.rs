@@ -171,6 +171,17 @@ pub enum ToWorker {
     },
     /// Finish what runs within the grace period (checkpoints were asked by `Stop`), then exit 0.
     Quit,
+    /// Load a key that lies elsewhere than among the circuits, and keep it resident.
+    Load {
+        /// The proof kind that it is for.
+        kind: String,
+        /// What names it in memory.
+        key: [u8; 32],
+        /// What it is called where it lies.
+        name: String,
+        /// The digest that its file must have.
+        file: Option<String>,
+    },
 }
 
 /// What a worker process says.
@@ -279,6 +290,13 @@ pub enum FromWorker {
         circuit: [u8; 32],
         /// Bytes resident; 0 when it was dropped.
         bytes: u64,
+    },
+    /// The answer to each `Load`.
+    Loaded {
+        /// What names it in memory.
+        key: [u8; 32],
+        /// Why it isn't resident.
+        failure: Option<WireFailure>,
     },
 }
 

@@ -27,6 +27,7 @@ use proofkeep_store::{Limits, OpenError, Options, Store, query, vital};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use calls::{Registered, Submitted};
+pub use keys::KeyToLoad;
 
 use crate::budget::{Accounts, Ledger, machine_memory};
 use crate::damage::DamageReport;

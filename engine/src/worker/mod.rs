@@ -12,6 +12,7 @@
 
 mod birth;
 mod import;
+mod load;
 mod memory;
 mod outbox;
 mod panics;

@@ -11,7 +11,7 @@ use proofkeep_store::records::{Failure, FailureClass};
 use super::outbox::Outbox;
 use super::panics::vital;
 use super::tasks::{Task, Tasks};
-use super::{EXIT_DEVICE, EXIT_DONE, EXIT_PROTOCOL, Fatal, import, memory, prove, synth};
+use super::{EXIT_DEVICE, EXIT_DONE, EXIT_PROTOCOL, Fatal, import, load, memory, prove, synth};
 use crate::device::{self, Device, Threads};
 use crate::kinds::Kinds;
 use crate::params::Keys;
@@ -152,6 +152,17 @@ impl Worker {
             ToWorker::Drop { work } => self.tasks.drop_work(work),
             ToWorker::Stop { token, class } => self.tasks.stop(token, stop_reason(&class)),
             ToWorker::Evict { circuit } => self.keys.evict(Digest(circuit)),
+            ToWorker::Load {
+                kind,
+                key,
+                name,
+                file,
+            } => self.load(load::Order {
+                kind,
+                key,
+                name,
+                file,
+            }),
             ToWorker::Quit => self.quit(),
         }
         Ok(())
@@ -188,6 +199,22 @@ impl Worker {
                 format!("the system gave no thread for the work: {error}"),
             );
             self.tasks.end(token, Some(self.failed(token, &failure)));
+        }
+    }
+
+    fn load(self: &Arc<Self>, order: load::Order) {
+        let (worker, key) = (Arc::clone(self), order.key);
+        let spawned = Builder::new()
+            .name("load".to_owned())
+            .stack_size(STACK)
+            .spawn(move || vital(|| load::run(&worker, &order)));
+        if let Err(error) = spawned {
+            let detail = format!("the system gave no thread for the work: {error}");
+            let failure = Failure::coded(FailureClass::DeviceError, "no-thread", detail);
+            self.outbox.say(FromWorker::Loaded {
+                key,
+                failure: Some((&failure).into()),
+            });
         }
     }
 

@@ -21,7 +21,7 @@ use super::held::{Made, Task};
 use super::process::{Process, Started};
 use super::words::{self, Act, Speaker};
 use crate::budget::{OomCounter, TicketFor};
-use crate::protocol::{self, BUILD, FrameError, FromWorker, ToWorker};
+use crate::protocol::{self, BUILD, FrameError, FromWorker, ToWorker, WireFailure};
 use crate::schedule::ticket_of;
 use crate::shared::Core;
 
@@ -182,6 +182,7 @@ impl Reader<'_> {
                 self.core.ledger.key(self.process.id, Digest(circuit), bytes);
                 return self.core.bell.notify_one();
             }
+            FromWorker::Loaded { key, failure } => return self.loaded(Digest(key), failure),
             word => {
                 let allow = self.core.allow_insecure_setup;
                 let mut held = self.process.held.lock();
@@ -189,6 +190,23 @@ impl Reader<'_> {
             }
         };
         self.carry_out(acts);
+    }
+
+    fn loaded(&self, key: Digest, failure: Option<WireFailure>) {
+        let process = self.process.id;
+        let mut loads = self.process.loads.lock();
+        match failure.as_ref().map(Failure::from) {
+            None => {
+                loads.remove(&key);
+            }
+            Some(failure) => {
+                tracing::warn!(%process, %key, "a key could not be loaded: {}", failure.detail);
+                loads.insert(key, Some(failure));
+            }
+        }
+        drop(loads);
+        self.core.ledger.end(TicketFor::Load { key, process });
+        self.core.bell.notify_one();
     }
 
     fn hello(&self, build: &str, device: &str, description: String) {

@@ -1,5 +1,6 @@
 //! One worker process: how it is started, spoken to, and ended.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -12,7 +13,7 @@ use std::time::Instant;
 use std::{fs, io};
 
 use parking_lot::Mutex;
-use proofkeep_store::ids::{ProcessId, Token};
+use proofkeep_store::ids::{Digest, ProcessId, Token};
 use proofkeep_store::records::Failure;
 use proofkeep_store::vital;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -40,6 +41,8 @@ pub(crate) struct Process {
     /// What it says of its device.
     pub description: Mutex<String>,
     pub held: Mutex<Held>,
+    /// Keys that it was told to load: on their way, or why they didn't come.
+    pub loads: Mutex<BTreeMap<Digest, Option<Failure>>>,
     /// We killed it; with the lease that was the reason and how its attempt ends.
     killed: Mutex<Option<Option<(Token, Failure)>>>,
     /// We killed it since nothing it says can be understood any more.
@@ -209,6 +212,7 @@ pub(crate) fn start(
         peak: AtomicU64::new(0),
         description: Mutex::default(),
         held: Mutex::default(),
+        loads: Mutex::default(),
         killed: Mutex::default(),
         nonsense: AtomicBool::new(false),
         handle,

@@ -106,7 +106,8 @@ pub fn other(
         | FromWorker::SynthDone { .. }
         | FromWorker::Proof { .. }
         | FromWorker::Rss { .. }
-        | FromWorker::Key { .. } => Vec::new(),
+        | FromWorker::Key { .. }
+        | FromWorker::Loaded { .. } => Vec::new(),
     }
 }
 

@@ -139,6 +139,10 @@ pub(super) fn from_worker() -> Vec<FromWorker> {
             bytes: 1 << 26,
             peak_bytes: 1 << 27,
         },
+        FromWorker::Loaded {
+            key: [7; 32],
+            failure: None,
+        },
         FromWorker::Key {
             circuit: [1; 32],
             bytes: 1 << 20,

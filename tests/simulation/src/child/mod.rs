@@ -270,6 +270,8 @@ impl Child {
                 }
             }
             ToWorker::Evict { circuit } => self.evict(Digest(circuit)),
+            // Nobody says it here: keys come with what needs them.
+            ToWorker::Load { .. } => {}
             ToWorker::Quit => self.quitting = true,
         }
     }
