@@ -88,6 +88,8 @@ pub struct Config {
     pub param_dir: Option<PathBuf>,
     /// Parameter files may have the name of a published one and another digest.
     pub allow_unofficial_params: bool,
+    /// Keys that are loaded at the start and kept in memory: names of parameter files, or of kinds.
+    pub pinned_params: Vec<String>,
 }
 
 /// The file as written; every key is optional.
@@ -113,6 +115,7 @@ struct File {
     allow_insecure_setup: Option<bool>,
     param_dir: Option<PathBuf>,
     allow_unofficial_params: Option<bool>,
+    pinned_params: Option<Vec<String>>,
 }
 
 impl Config {
@@ -141,6 +144,7 @@ impl Config {
             allow_insecure_setup: true,
             param_dir: None,
             allow_unofficial_params: false,
+            pinned_params: Vec::new(),
         }
     }
 
@@ -211,6 +215,7 @@ impl Config {
         self.allow_unofficial_params = file
             .allow_unofficial_params
             .unwrap_or(self.allow_unofficial_params);
+        self.pinned_params = file.pinned_params.unwrap_or(self.pinned_params);
         Ok(self)
     }
 
@@ -237,14 +242,7 @@ impl Config {
             &get,
             "PROOFKEEP_ALLOWED_HOSTS",
             "names, with commas between them",
-            |text| {
-                Some(
-                    text.split(',')
-                        .map(|name| name.trim().to_owned())
-                        .filter(|name| !name.is_empty())
-                        .collect(),
-                )
-            },
+            names,
             &mut self.allowed_hosts,
         )?;
         set(
@@ -347,6 +345,13 @@ impl Config {
             |text| text.parse().ok(),
             &mut self.allow_unofficial_params,
         )?;
+        set(
+            &get,
+            "PROOFKEEP_PINNED_PARAMS",
+            "names, with commas between them",
+            names,
+            &mut self.pinned_params,
+        )?;
         Ok(self)
     }
 
@@ -411,6 +416,11 @@ const MAX_SLOTS: u32 = 32;
 #[must_use]
 pub fn parse_slots(text: &str) -> Option<Vec<u32>> {
     text.split(',').map(|part| part.trim().parse().ok()).collect()
+}
+
+fn names(text: &str) -> Option<Vec<String>> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    Some(names.map(str::to_owned).collect())
 }
 
 fn set<T>(

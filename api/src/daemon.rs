@@ -156,6 +156,8 @@ async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<
         let _ = ending.wait_for(|end| *end).await;
     }));
     let grace = config.grace;
+    #[cfg(feature = "filecoin")]
+    let pinned_params = config.pinned_params.clone();
     let engine_config = engine_config(config, options);
     let started = tokio::task::spawn_blocking(move || Engine::start_in(data, engine_config)).await;
     let engine = Arc::new(started.map_err(|_| DaemonError::Panicked)??);
@@ -163,6 +165,8 @@ async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<
         tracing::warn!(%error, "the address could not be noted in the data directory; commands need --server");
     }
     server.serve(Arc::clone(&engine));
+    #[cfg(feature = "filecoin")]
+    let pinning = tokio::spawn(crate::pinned::keep(Arc::clone(&engine), pinned_params));
     tracing::info!(store = %engine.store().id(), data = %engine.data_dir().display(), "ready");
 
     let deaf = tokio::select! {
@@ -175,6 +179,8 @@ async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<
         grace_s = grace.as_secs(),
         "stopping: nothing new is started, work in progress is finished or saved"
     );
+    #[cfg(feature = "filecoin")]
+    pinning.abort();
     server.stop();
     engine.shutdown(grace).await;
     if deaf {

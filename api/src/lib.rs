@@ -10,6 +10,8 @@ pub mod daemon;
 mod demo;
 mod http;
 pub mod options;
+#[cfg(feature = "filecoin")]
+mod pinned;
 mod render;
 
 use std::process::ExitCode;

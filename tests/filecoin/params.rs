@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proofkeep_filecoin::circuit::Circuit;
 use proofkeep_filecoin::directory::{Content, Directory};
-use proofkeep_tests::harness::{Daemon, proofkeep};
+use proofkeep_tests::harness::{Daemon, proofkeep, until};
 use serde_json::Value;
 
 use super::support::{daemon, fixture, generate, launch, parameters, post_request};
@@ -199,8 +199,12 @@ fn keys_are_listed_pinned_and_evicted_over_http() {
     let listed = || {
         let listed = daemon.get("/v1/params").expect(200).json();
         assert_eq!(listed["directory"], directory.path().to_str().unwrap());
-        assert_eq!(listed["params"].as_array().unwrap().len(), 1, "{listed}");
-        listed["params"][0].clone()
+        let params = listed["params"].as_array().unwrap();
+        let there: Vec<&Value> = params.iter().filter(|one| one["present"] == true).collect();
+        assert_eq!(there.len(), 1, "{listed}");
+        let wanted = |one: &&Value| one["verdict"] == "missing" && one["expected"].is_string();
+        assert_eq!(params.iter().filter(wanted).count(), params.len() - 1, "{listed}");
+        there[0].clone()
     };
     let act = |what: &str| daemon.send("POST", &format!("/v1/params/{id}/{what}"), &[], None);
     let shown = listed();
@@ -220,9 +224,82 @@ fn keys_are_listed_pinned_and_evicted_over_http() {
     assert!(listed()["resident_bytes"].as_u64().unwrap() > 0);
     assert_eq!(act("unpin").expect(200).json()["pinned"], false);
     act("evict").expect(200);
-    proofkeep_tests::harness::until("the key is gone", || listed()["resident_bytes"] == 0);
+    until("the key is gone", || listed()["loaded"] == false);
+    assert_eq!(listed()["official"], false, "made here");
+
+    // The command line loads it, and waits until it is there.
+    let command = |what: &str| {
+        let ran = proofkeep(["--json", "params", what, &id, "--server", daemon.url()]);
+        assert_eq!(ran.code, 0, "{what}: {}", ran.stderr);
+        serde_json::from_str::<Value>(ran.stdout.lines().next().unwrap()).unwrap()
+    };
+    let entry = command("preload");
+    assert_eq!(
+        (&entry["loaded"], &entry["loading"]),
+        (&true.into(), &false.into()),
+        "{entry}"
+    );
+    assert_eq!(command("preload")["loaded"], true, "it is there already");
+    assert_eq!(command("pin")["pinned"], true);
+    assert_eq!(command("unpin")["pinned"], false);
+    command("evict");
+    until("the key is gone", || listed()["loaded"] == false);
+    // What can't be loaded says why, to whoever asks.
+    let path = file(directory.path(), &id, Content::Params);
+    let mut damaged = std::fs::read(&path).unwrap();
+    let place = damaged.len() - 100;
+    damaged[place] ^= 1;
+    write(&path, &damaged);
+    let ran = proofkeep(["params", "preload", &id, "--server", daemon.url()]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("BLAKE2b"), "{}", ran.stderr);
+    assert_eq!(listed()["verdict"], "differs");
     for id in ["v28-nothing", "..%2Fx"] {
         let answer = daemon.send("POST", &format!("/v1/params/{id}/pin"), &[], None);
         assert_eq!(answer.status, 404, "{}", answer.text());
     }
+}
+
+#[test]
+fn a_key_that_a_setting_pins_is_loaded_at_the_start_and_stays_when_others_need_its_room() {
+    let id = |kind| {
+        let identifier = Circuit::named(kind, 2048, None).unwrap().identifier().unwrap();
+        Directory::id(&identifier)
+    };
+    let (winning, window) = (id("winning-post"), id("window-post"));
+    let shown = |daemon: &Daemon, id: &str| daemon.get(&format!("/v1/params/{id}")).expect(200).json();
+    let loaded = |daemon: &Daemon, id: &str| shown(daemon, id)["loaded"] == true;
+    let preload = |daemon: &Daemon| {
+        let path = format!("/v1/params/{window}/preload");
+        daemon.send("POST", &path, &[], None).expect(202);
+        until("the key is loaded", || loaded(daemon, &window));
+    };
+    let start = |more: &[&str]| {
+        let data = tempfile::tempdir().unwrap();
+        let launch = launch(data.path(), parameters()).args(["--pin-params", "winning-post"]);
+        let daemon = launch.args(more).start();
+        until("the pinned key is loaded", || loaded(&daemon, &winning));
+        assert_eq!(shown(&daemon, &winning)["pinned"], true);
+        preload(&daemon);
+        (data, daemon)
+    };
+    let (_data, ample) = start(&[]);
+    let job = ended(&ample);
+    let attempts = &job["partitions"][0]["attempts"];
+    let ticket = attempts[0]["ticket_bytes"].as_u64().unwrap();
+    let bytes = |id: &str| shown(&ample, id)["resident_bytes"].as_u64().unwrap();
+    assert!(bytes(&winning) > bytes(&window), "the larger one would go first");
+    let memory = (bytes(&winning) + bytes(&window) + ticket - 1).to_string();
+    assert!(ample.terminate().success());
+
+    let (_data, tight) = start(&["--memory", &memory]);
+    assert_eq!(ended(&tight)["state"], "succeeded");
+    assert!(loaded(&tight, &winning), "it stayed");
+    // Not pinned any more, it is the one that goes.
+    let path = format!("/v1/params/{winning}/unpin");
+    tight.send("POST", &path, &[], None).expect(200);
+    preload(&tight);
+    assert_eq!(ended(&tight)["state"], "succeeded");
+    assert!(!loaded(&tight, &winning), "nobody keeps it");
+    assert!(tight.terminate().success());
 }

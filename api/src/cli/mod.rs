@@ -15,6 +15,8 @@ pub(crate) mod files;
 mod fsck;
 pub(crate) mod groth16;
 mod history;
+#[cfg(feature = "filecoin")]
+mod keys;
 mod ls;
 mod migrate;
 pub(crate) mod out;

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::arguments;
 use super::exit::{CliError, Exit};
+use super::keys::{self, Named};
 use super::out::Out;
 
 /// What such parameters are, for whoever makes them.
@@ -40,6 +41,18 @@ pub enum Params {
         #[command(flatten)]
         place: Place,
     },
+    /// Load keys into the daemon's memory before anybody needs them
+    #[command(
+        after_help = "Example: proofkeep params preload v28-proof-of-spacetime-fallback-…\n\n\
+                      Waits until they are there. They go again when a job needs the room, unless they are pinned."
+    )]
+    Preload(Named),
+    /// Let keys go from the daemon's memory, as soon as nobody uses them
+    Evict(Named),
+    /// Keep keys in the daemon's memory, whatever else needs room, until it ends; for longer: pinned_params
+    Pin(Named),
+    /// Let keys go again when something else needs room
+    Unpin(Named),
 }
 
 #[derive(Debug, Args)]
@@ -90,6 +103,10 @@ pub fn run(command: &Params, out: &Out) -> Result<Exit, CliError> {
             Ok(Exit::Done)
         }
         Params::Verify { ids, place } => verify(ids, &place.directory(), out),
+        Params::Preload(named) => keys::run("preload", named, out),
+        Params::Evict(named) => keys::run("evict", named, out),
+        Params::Pin(named) => keys::run("pin", named, out),
+        Params::Unpin(named) => keys::run("unpin", named, out),
     }
 }
 

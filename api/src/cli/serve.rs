@@ -87,6 +87,9 @@ pub struct Serve {
     /// Whether a parameter file may have the name of a published one and another digest [default: false]
     #[arg(long, value_name = "BOOL")]
     allow_unofficial_params: Option<bool>,
+    /// A parameter file, or a kind like winning-post, whose keys are loaded at the start and kept in memory
+    #[arg(long = "pin-params", value_name = "NAME")]
+    pinned_params: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -122,6 +125,9 @@ impl Serve {
         set(self.allow_insecure_setup, &mut config.allow_insecure_setup);
         set(self.param_dir.map(Some), &mut config.param_dir);
         set(self.allow_unofficial_params, &mut config.allow_unofficial_params);
+        if !self.pinned_params.is_empty() {
+            config.pinned_params = self.pinned_params;
+        }
         config.checked()
     }
 }

@@ -7,13 +7,15 @@ use super::context::Context;
 use super::request::Request;
 
 #[cfg(feature = "filecoin")]
-pub(super) use built::{evict, list, pin, unpin, verify};
+pub(super) use built::{evict, list, pin, preload, show, unpin, verify};
 
 #[cfg(feature = "filecoin")]
 mod built {
+    use proofkeep_engine::kinds::Desk as _;
     use proofkeep_engine::service::KeyReport;
     use proofkeep_filecoin::directory::Directory;
     use proofkeep_filecoin::params::{self, Entry, Verdict};
+    use proofkeep_filecoin::ready;
     use proofkeep_store::ids::Digest;
     use serde_json::{Value, json};
     use warp::http::StatusCode;
@@ -22,17 +24,37 @@ mod built {
     use super::super::problem::shown;
     use super::*;
 
-    /// The files that are there, and what is known of each.
+    /// The files that are there or wanted, and what is known of each.
     pub(in super::super) async fn list(context: &Context, request: &mut Request) -> Outcome {
         request.query(&[])?;
         let directory = Directory::of_environment();
         let path = directory.path().display().to_string();
-        let found = context.blocking(move || params::list(&directory)).await?;
+        let found = context.blocking(move || params::list_all(&directory)).await?;
         let found = found.map_err(|error| unreadable(&error))?;
         let keys = context.engine.memory().keys;
         let drawn: Vec<Value> = found.iter().map(|entry| draw(context, entry, &keys)).collect();
         let value = json!({ "directory": path, "params": drawn });
         Ok(json(StatusCode::OK, &value))
+    }
+
+    /// What is known of one.
+    pub(in super::super) async fn show(context: &Context, request: &mut Request) -> Outcome {
+        Ok(shown_entry(context, &of_key(context, request).await?))
+    }
+
+    /// Loads a key before anybody needs it. 202; show says when it is there, or why it didn't come.
+    pub(in super::super) async fn preload(context: &Context, request: &mut Request) -> Outcome {
+        let entry = of_key(context, request).await?;
+        let (id, allow) = (entry.id.clone(), context.engine.desk().allow_unofficial_params());
+        let ready = move || ready::to_load(&Directory::of_environment(), &id, allow);
+        let load = context.blocking(ready).await??;
+        context.engine.load_key(&load)?;
+        let directory = Directory::of_environment();
+        let entry = context
+            .blocking(move || params::look(&directory, &entry.id))
+            .await?;
+        let keys = context.engine.memory().keys;
+        Ok(json(StatusCode::ACCEPTED, &draw(context, &entry, &keys)))
     }
 
     /// Reads a file whole, and answers with what is known of it then.
@@ -111,6 +133,19 @@ mod built {
         let resident = keys
             .iter()
             .find(|key| key.resident && Some(key.circuit) == entry.key);
+        let load = entry.key.and_then(|key| context.engine.key_load(key));
+        value["present"] = (entry.verdict != Verdict::Missing).into();
+        value["official"] = match entry.verdict {
+            Verdict::Published => true.into(),
+            Verdict::Unchecked | Verdict::Missing => Value::Null,
+            _ => false.into(),
+        };
+        value["loaded"] = resident.is_some().into();
+        value["loading"] = (load == Some(None)).into();
+        value["load_error"] = match load {
+            Some(Some(failure)) if resident.is_none() => failure.detail.into(),
+            _ => Value::Null,
+        };
         value["resident_bytes"] = resident.map_or(0, |key| key.bytes).into();
         value["pinned"] = entry
             .key
@@ -144,6 +179,10 @@ pub(super) async fn list(_context: &Context, _request: &mut Request) -> Outcome 
 pub(super) use list as evict;
 #[cfg(not(feature = "filecoin"))]
 pub(super) use list as pin;
+#[cfg(not(feature = "filecoin"))]
+pub(super) use list as preload;
+#[cfg(not(feature = "filecoin"))]
+pub(super) use list as show;
 #[cfg(not(feature = "filecoin"))]
 pub(super) use list as unpin;
 #[cfg(not(feature = "filecoin"))]

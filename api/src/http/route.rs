@@ -45,8 +45,10 @@ const ROUTES: &[(&str, &[(&str, Handler)])] = routes! {
     "/v1/circuits/{}/prove"                { POST prove::prove }
     "/v1/admin/backup"                     { POST backup::backup }
     "/v1/params"                           { GET params::list }
+    "/v1/params/{}"                        { GET params::show }
     "/v1/params/{}/evict"                  { POST params::evict }
     "/v1/params/{}/pin"                    { POST params::pin }
+    "/v1/params/{}/preload"                { POST params::preload }
     "/v1/params/{}/unpin"                  { POST params::unpin }
     "/v1/params/{}/verify"                 { POST params::verify }
     "/v1/verify"                           { POST verify::verify }

@@ -1,8 +1,12 @@
 //! The four circuits, without values: their names among the published parameters, and their matrices.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use filecoin_proofs::{PoRepConfig, SectorShapeBase};
 use proofkeep_groth16::matrices::{Matrices, MatrixError};
 
+use crate::directory::Directory;
 use crate::invalid::Invalid;
 use crate::porep::Commit;
 use crate::post::Post;
@@ -14,6 +18,32 @@ pub type Tree = SectorShapeBase;
 
 /// The names of the kinds.
 pub const KINDS: [&str; 4] = ["porep-c2", "snap-update", "window-post", "winning-post"];
+
+/// The most partitions of a PoRep that parameters are made for.
+const MOST_PARTITIONS: u8 = 16;
+
+/// What names a circuit: kind, bytes of a sector, partitions of a PoRep.
+type Named = (&'static str, u64, Option<u8>);
+
+/// The circuits of this build, by the names of their parameter files.
+static BUILT: LazyLock<BTreeMap<String, Named>> = LazyLock::new(|| {
+    let mut built = BTreeMap::new();
+    for (kind, size) in KINDS
+        .into_iter()
+        .flat_map(|kind| sector::SIZES.map(|size| (kind, size)))
+    {
+        let most = if kind == "porep-c2" { MOST_PARTITIONS } else { 0 };
+        for partitions in std::iter::once(None).chain((1..=most).map(Some)) {
+            let circuit = Circuit::named(kind, size, partitions);
+            if let Ok(identifier) = circuit.and_then(|circuit| circuit.identifier()) {
+                built
+                    .entry(Directory::id(&identifier))
+                    .or_insert((kind, size, partitions));
+            }
+        }
+    }
+    built
+});
 
 /// One of the circuits.
 #[derive(Clone, Debug)]
@@ -48,6 +78,19 @@ impl Circuit {
                 Err(Invalid::new("unknown-kind", "kind", expected, other))
             }
         }
+    }
+
+    /// The circuit of this build whose parameter file has this name, without `.params`, and the kind that it is of.
+    #[must_use]
+    pub fn of_id(id: &str) -> Option<(&'static str, Self)> {
+        let (kind, size, partitions) = *BUILT.get(id)?;
+        Some((kind, Self::named(kind, size, partitions).ok()?))
+    }
+
+    /// The names of the parameter files that this build's circuits want, PoReps with as many partitions as the chain wants.
+    pub fn ids() -> impl Iterator<Item = &'static str> {
+        let wanted = BUILT.iter().filter(|(_, (.., partitions))| partitions.is_none());
+        wanted.map(|(id, _)| id.as_str())
     }
 
     /// Its name among the published parameters.

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use proofkeep_engine::kinds::groth16::{Check, Ready};
-use proofkeep_engine::kinds::{Defaults, Desk, Kind, Kinds, Plan, Prepared, SynthTask, Watch};
+use proofkeep_engine::kinds::{Defaults, Desk, Kind, Kinds, LoadTask, Plan, Prepared, SynthTask, Watch};
 use proofkeep_engine::problem::Problem;
 use proofkeep_engine::request::{common_fields, unknown_field};
 use proofkeep_groth16::backend::Backend as _;
@@ -17,17 +17,16 @@ use proofkeep_store::records::{Failure, FailureClass, OnFailure, Priority};
 use serde_json::{Map, Value};
 
 use crate::beat::watched;
-use crate::circuit::{KINDS, Tree};
+use crate::circuit::{Circuit, KINDS, Tree};
 use crate::directory::{Content, Directory};
 use crate::header::Header;
 use crate::invalid::Invalid;
-use crate::params::{self, Entry, Verdict};
+use crate::params::Verdict;
 use crate::porep::Asked;
 use crate::post::Post;
-use crate::published_params;
 use crate::snap::Update;
 use crate::statement::{Pinned, Statement};
-use crate::{encoding, porep, resident};
+use crate::{encoding, porep, ready, resident};
 
 /// The most bytes of vanilla proofs that a request may name; a PoRep of 64 GiB has 60 MB.
 const MOST_INPUT: u64 = 1 << 30;
@@ -109,11 +108,9 @@ impl Kind for Filecoin {
         }
         let (statement, partitions) = self.read(&mut fields, desk)?;
         let identifier = statement.circuit().identifier()?;
-        let header = self.header(&identifier)?;
-        let known = self.known(&identifier)?;
-        if known.verdict == Verdict::Differs && !desk.allow_unofficial_params() {
-            return Err(self.other_digest(&known));
-        }
+        let (directory, id) = (self.directory(), Directory::id(&identifier));
+        let header = ready::header(&directory, &id)?;
+        let known = ready::known(&directory, &id, desk.allow_unofficial_params())?;
         if known.verdict != Verdict::Published && !desk.allow_insecure_setup() {
             let detail = format!(
                 "{} isn't the published file, and allow_insecure_setup = false refuses such keys",
@@ -236,6 +233,21 @@ impl Kind for Filecoin {
         }))
     }
 
+    fn load(&self, task: &LoadTask<'_>, watch: &dyn Watch) -> Result<(), Failure> {
+        let circuit = Circuit::of_id(task.name).ok_or_else(|| {
+            let detail = format!(
+                "this build has no circuit whose parameters are called {}",
+                task.name
+            );
+            Failure::coded(FailureClass::ParamsMismatch, "unknown-key", detail)
+        })?;
+        let load = || {
+            let directory = self.directory();
+            resident::load(&directory, &circuit.1, task.key, task.file, task.threads, watch)
+        };
+        task.keys.pin(task.key, watch, load).map(drop)
+    }
+
     fn verify(&self, vk: Option<&[u8]>, public: &[u8], proof: &[u8]) -> Result<(), Failure> {
         let invalid = |code: &str, detail: String| Failure::coded(FailureClass::InvalidProof, code, detail);
         let vk = vk.ok_or_else(|| invalid("vk-missing", "there is no verification key".to_owned()))?;
@@ -341,55 +353,6 @@ impl Filecoin {
         Directory::of_environment()
     }
 
-    /// Whether the file is the published one. The first time it is read whole.
-    fn known(&self, identifier: &str) -> Result<Entry, Problem> {
-        let (directory, id) = (self.directory(), Directory::id(identifier));
-        params::known(&directory, &id, &mut |_| Ok(())).map_err(|error| {
-            let path = directory.named(&id, Content::Params);
-            let detail = format!("reading {} failed: {error}", path.display());
-            Problem::new(500, "io", "a file can't be read", detail).retryable()
-        })
-    }
-
-    /// The file has the name of a published one and isn't it.
-    fn other_digest(&self, known: &Entry) -> Problem {
-        let directory = self.directory();
-        let file = directory.named(&known.id, Content::Params).display().to_string();
-        let (expected, found) = (
-            known.expected.unwrap_or_default(),
-            known.found.clone().unwrap_or_default(),
-        );
-        let searched = directory.path().display().to_string();
-        let detail = format!(
-            "{file} has the BLAKE2b digest {found}, the published file of this name has {expected}; searched {searched}; get \
-             the published one; or, for trials, make one: proofkeep params generate --kind {} --sector-size …; or allow \
-             this one: allow_unofficial_params = true",
-            self.name()
-        );
-        Problem::input("params-digest", detail)
-            .with("file", file.into())
-            .with("expected", expected.into())
-            .with("found", found.into())
-            .with("searched", searched.into())
-    }
-
-    fn header(&self, identifier: &str) -> Result<Header, Problem> {
-        let path = self.directory().file(identifier, Content::Params);
-        Header::read(&path).map_err(|error| {
-            let detail = format!(
-                "{error}; searched {}; put the published parameters there, or, for trials with small sectors, make them: \
-                 proofkeep params generate --kind {} --sector-size …",
-                self.directory().path().display(),
-                self.name()
-            );
-            let published = published_params::find(&Directory::id(identifier));
-            Problem::input(error.code(), detail)
-                .with("expected", published.map(|one| one.blake2b).into())
-                .with("file", path.display().to_string().into())
-                .with("searched", self.directory().path().display().to_string().into())
-        })
-    }
-
     fn pinned_key(&self, pinned: &Pinned) -> Result<Vec<u8>, Failure> {
         let identifier = pinned
             .statement
@@ -402,12 +365,12 @@ impl Filecoin {
     /// Bytes for one partition, its key among them: it is no circuit of the store, so that the ledger knows its size only
     /// once it is loaded. Its points are there once, also while it is.
     fn ticket(&self, header: &Header, identifier: &str, input: u64, desk: &dyn Desk) -> u64 {
-        let matrices = std::fs::metadata(self.directory().file(identifier, Content::Matrices));
-        // Where they aren't compiled yet: about five terms of eight bytes for each wire and matrix.
-        let matrices = matrices.map_or(header.wires.saturating_mul(120), |meta| meta.len());
         ticket_bytes(header.domain, header.wires, desk.threads() as usize)
-            .saturating_add(header.bytes)
-            .saturating_add(matrices.saturating_mul(2))
+            .saturating_add(ready::key_bytes(
+                &self.directory(),
+                &Directory::id(identifier),
+                header,
+            ))
             .saturating_add(input.saturating_mul(8))
     }
 }

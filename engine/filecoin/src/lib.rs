@@ -9,7 +9,8 @@
 //! * `circuit`: the circuits without values, by kind and sector size.
 //! * `directory`, `header`, `checked`, `generate`: bellperson's parameter files, where they lie, what they say, and
 //!   how those for trials are made.
-//! * `digest`, `params`, `published_params`: which files are there, and whether they are the published ones.
+//! * `digest`, `params`, `published_params`, `ready`: which files are there, whether they are the published ones, and
+//!   whether they may be used.
 //! * `statement`, `kind`: a job of one of the kinds, in the daemon and in a worker process.
 //! * `published`: the whole of a job, as the chain verifies it.
 //! * `witness`: a circuit's values; its constraints are compiled by `proofkeep-groth16`, once.
@@ -36,6 +37,7 @@ pub mod porep;
 pub mod post;
 pub mod published;
 pub mod published_params;
+pub mod ready;
 mod resident;
 pub mod sector;
 pub mod snap;

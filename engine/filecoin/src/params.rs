@@ -10,6 +10,7 @@ use proofkeep_store::ids::Digest;
 use serde::Serialize;
 
 use crate::checked::Checked;
+use crate::circuit::Circuit;
 use crate::digest::{Digests, Stamp};
 use crate::directory::{Content, Directory};
 use crate::header::{Header, HeaderError};
@@ -64,6 +65,14 @@ pub struct Entry {
 /// # Errors
 /// When the directory can't be read.
 pub fn list(directory: &Directory) -> io::Result<Vec<Entry>> {
+    Ok(ids(directory)?.iter().map(|id| look(directory, id)).collect())
+}
+
+/// Their names alone.
+///
+/// # Errors
+/// When the directory can't be read.
+pub fn ids(directory: &Directory) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(directory.path()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -75,7 +84,19 @@ pub fn list(directory: &Directory) -> io::Result<Vec<Entry>> {
         ids.extend(id.filter(|id| is_id(id)).map(str::to_owned));
     }
     ids.sort_unstable();
-    Ok(ids.iter().map(|id| look(directory, id)).collect())
+    Ok(ids)
+}
+
+/// The same, and those that this build's circuits want and that aren't there.
+///
+/// # Errors
+/// When the directory can't be read.
+pub fn list_all(directory: &Directory) -> io::Result<Vec<Entry>> {
+    let mut all = list(directory)?;
+    let missing = Circuit::ids().filter(|id| all.iter().all(|entry| entry.id != *id));
+    let missing: Vec<Entry> = missing.map(|id| look(directory, id)).collect();
+    all.extend(missing);
+    Ok(all)
 }
 
 /// Whether this may name a parameter file: nothing else in the directory, and nothing outside it.

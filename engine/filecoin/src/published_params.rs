@@ -73,6 +73,7 @@ mod tests {
                 let found = find(&id).unwrap_or_else(|| panic!("{kind} of {size}: {id}"));
                 assert_eq!(found.sector_size, size);
                 assert!(kinds(&id).contains(&kind));
+                assert_eq!(Circuit::of_id(&id).map(|(kind, _)| kind), Some(kind));
             }
         }
     }
