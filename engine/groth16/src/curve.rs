@@ -6,7 +6,9 @@
 use std::fmt::Debug;
 
 use blst::*;
+use zeroize::Zeroize;
 
+use crate::affine::Coordinate;
 use crate::field::ScalarBytes;
 
 /// A group of prime order `r`: [`G1`] or [`G2`].
@@ -15,11 +17,19 @@ pub trait Curve: Send + Sync + Debug + 'static {
     type Affine: Copy + Default + PartialEq + Debug + Send + Sync + 'static;
     /// A point in Jacobian coordinates.
     type Point: Copy + Default + PartialEq + Send + Sync + 'static;
+    /// What an affine point has two of.
+    type Coordinate: Coordinate;
     /// Bytes of an affine point in memory, in a `.zkey` and uncompressed: 96 or 192.
     const AFFINE_BYTES: usize;
     /// Words of one Pippenger bucket.
     const BUCKET_WORDS: usize;
 
+    /// `x` and `y` as they lie in the point: both zero in the identity.
+    fn coordinates(point: &Self::Affine) -> (&Self::Coordinate, &Self::Coordinate);
+    /// The same to be written.
+    fn coordinates_mut(point: &mut Self::Affine) -> (&mut Self::Coordinate, &mut Self::Coordinate);
+    /// Overwrites a point that tells about scalars.
+    fn wipe(point: &mut Self::Affine);
     /// The generator that the BLS12-381 standard fixes.
     fn generator() -> Self::Affine;
     /// Whether the point is the identity.
@@ -100,7 +110,7 @@ pub enum G1 {}
 pub enum G2 {}
 
 macro_rules! curve {
-    ($name:ident, $affine:ident, $point:ident, $half:literal, $bucket_words:literal,
+    ($name:ident, $affine:ident, $point:ident, $coordinate:ident, $half:literal, $bucket_words:literal,
      $generator:ident, $is_inf:ident, $on_curve:ident, $in_group:ident, $to_affine:ident, $from_affine:ident,
      $batch:ident, $add:ident, $add_affine:ident, $double:ident, $cneg:ident, $coordinate_cneg:ident, $mult:ident, $compress:ident,
      $serialize:ident, $uncompress:ident, $deserialize:ident, $sum:ident, $tile:ident, $from_coordinates:expr) => {
@@ -110,9 +120,22 @@ macro_rules! curve {
         impl Curve for $name {
             type Affine = $affine;
             type Point = $point;
+            type Coordinate = $coordinate;
             const AFFINE_BYTES: usize = 2 * $half;
             const BUCKET_WORDS: usize = $bucket_words;
 
+            #[inline]
+            fn coordinates(point: &$affine) -> (&$coordinate, &$coordinate) {
+                (&point.x, &point.y)
+            }
+            #[inline]
+            fn coordinates_mut(point: &mut $affine) -> (&mut $coordinate, &mut $coordinate) {
+                (&mut point.x, &mut point.y)
+            }
+            fn wipe(point: &mut $affine) {
+                point.x.words().zeroize();
+                point.y.words().zeroize();
+            }
             fn generator() -> $affine {
                 let mut out = $affine::default();
                 unsafe { $to_affine(&mut out, $generator()) };
@@ -165,6 +188,7 @@ macro_rules! curve {
                 unsafe { $cneg(&mut out, true) };
                 out
             }
+            #[inline]
             fn neg_affine(a: &$affine) -> $affine {
                 let mut out = *a;
                 unsafe { $coordinate_cneg(&mut out.y, &a.y, true) };
@@ -253,6 +277,7 @@ curve!(
     G1,
     blst_p1_affine,
     blst_p1,
+    blst_fp,
     48,
     24,
     blst_p1_generator,
@@ -280,6 +305,7 @@ curve!(
     G2,
     blst_p2_affine,
     blst_p2,
+    blst_fp2,
     96,
     48,
     blst_p2_generator,

@@ -13,6 +13,7 @@
 //!
 //! Witness values, pieces and blinding factors are never shown by `Debug`, errors or logs.
 
+pub mod affine;
 pub mod backend;
 pub mod bases;
 pub mod check;

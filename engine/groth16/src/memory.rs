@@ -1,7 +1,7 @@
 //! How much memory a proof takes, before it is started.
 
 use crate::curve::{Curve, G1, G2};
-use crate::msm::bucket_bytes;
+use crate::msm::thread_bytes;
 use crate::setup::{multiples_bytes, setup_batch, table_bytes};
 use crate::sums::CHUNK as SUMS_CHUNK;
 
@@ -26,7 +26,7 @@ pub fn working_set(domain: u64, wires: u64, threads: usize) -> u64 {
 fn blst_msm(domain: u64, wires: u64, threads: usize) -> u64 {
     // Two pointers for each term, first in a list for each thread, then joined; the H MSM has its scalars beside them.
     let lists = (32 * domain.max(wires) + 32 * domain).max(32 * wires);
-    let buckets = threads.max(1) as u64 * bucket_bytes(domain.max(wires) as usize, threads);
+    let buckets = threads.max(1) as u64 * thread_bytes(domain.max(wires) as usize, threads);
     lists + buckets
 }
 

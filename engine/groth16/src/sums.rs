@@ -4,16 +4,15 @@ use blst::{blst_p1_affine, blst_p2_affine};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
+use crate::affine::Summer;
 use crate::backend::Backend;
 use crate::curve::{Curve, G1, G2};
 
 /// Groups that a thread takes at once, at most.
 pub(crate) const CHUNK: usize = 8192;
-/// From so many points on a group's sum is worth an inversion of its own.
-const LONG: usize = 24;
 
 /// The sign of an entry; the rest is the index of a point.
-const NEGATIVE: u32 = 1 << 31;
+pub(crate) const NEGATIVE: u32 = 1 << 31;
 
 /// Which points, or negatives of points, make which group. Wiped when dropped, since in a setup it tells about scalars.
 pub struct Groups {
@@ -148,41 +147,13 @@ impl SumsOn for G2 {
 /// The sums with blst's arithmetic. Runs on the current rayon pool.
 pub(crate) fn sums<C: Curve>(points: &[C::Affine], groups: &Groups, out: &mut [C::Affine]) {
     assert_eq!(groups.len(), out.len(), "a sum for each group");
-    let chunk = groups.chunk(rayon::current_num_threads()).min(512);
+    let chunk = groups.chunk(rayon::current_num_threads());
     out.par_chunks_mut(chunk)
-        .zip(groups.offsets.par_windows(2).chunks(chunk))
-        .for_each(|(out, offsets)| {
-            let sums: Vec<C::Point> = offsets
-                .iter()
-                .map(|pair| sum::<C>(points, &groups.entries[pair[0] as usize..pair[1] as usize]))
-                .collect();
-            out.copy_from_slice(&C::batch_to_affine(&sums));
+        .enumerate()
+        .for_each_init(Summer::<C>::new, |summer, (at, out)| {
+            let offsets = &groups.offsets[at * chunk..=at * chunk + out.len()];
+            summer.sums(points, &groups.entries, offsets, out);
         });
-}
-
-fn sum<C: Curve>(points: &[C::Affine], entries: &[u32]) -> C::Point {
-    let point = |entry: u32| &points[(entry & !NEGATIVE) as usize];
-    if entries.len() < LONG {
-        return entries.iter().fold(C::Point::default(), |sum, entry| {
-            let point = point(*entry);
-            if entry & NEGATIVE == 0 {
-                C::add_affine(&sum, point)
-            } else {
-                C::add_affine(&sum, &C::neg_affine(point))
-            }
-        });
-    }
-    let (negative, positive): (Vec<u32>, Vec<u32>) =
-        entries.iter().partition(|entry| **entry & NEGATIVE != 0);
-    let sum = |entries: &[u32]| {
-        let points: Vec<*const C::Affine> = entries.iter().map(|entry| &raw const *point(*entry)).collect();
-        if points.is_empty() {
-            return C::Point::default();
-        }
-        // SAFETY: there is a point, and the pointers are to elements of a slice that lives through the call.
-        unsafe { C::sum(&points) }
-    };
-    C::add(&sum(&positive), &C::neg(&sum(&negative)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! Multi-scalar multiplication: `Σ scalarₖ·pointₖ`, by blst's Pippenger tiles under our own schedule.
+//! Multi-scalar multiplication: `Σ scalarₖ·pointₖ`, by Pippenger's method over blst's field.
 //!
 //! The scalars are sorted first. Zeros are left out, the points of ones are summed by batched affine additions, short
-//! scalars get their own tiles with few windows, and only the rest pays for 255 bits. All work is cut into tasks that
-//! the threads take one by one, with the caller's [`Control`] asked in between.
+//! scalars get their own tiles with few windows, and only the rest pays for 255 bits. Buckets are summed by batched affine
+//! additions too; a tile of few terms is blst's own. All work is cut into tasks that the threads take one by one, with the
+//! caller's [`Control`] asked in between.
 
+mod buckets;
 mod plan;
 mod sort;
 
@@ -15,7 +17,8 @@ use crate::bases::BaseSet;
 use crate::control::{Control, Stopped, Unwatched};
 use crate::curve::Curve;
 use crate::field::ScalarBytes;
-pub use plan::bucket_bytes;
+use buckets::{LEAST_TERMS, Worker};
+pub use plan::thread_bytes;
 use plan::{Plan, SUM_CHUNK};
 use sort::{Sorted, Terms};
 
@@ -24,14 +27,18 @@ use sort::{Sorted, Terms};
 enum Task {
     /// Sum the points of ones from here to there.
     Sum { start: usize, end: usize },
-    /// A tile of group `group`: points from here to there, digits of the window at row `row`.
+    /// A tile of group `group`: points from here to there, digits of `rows` windows from `row` on.
     Tile {
         group: usize,
         start: usize,
         end: usize,
         row: usize,
+        rows: usize,
     },
 }
+
+/// A finished task by its number: the sum, or those of its windows.
+type Done<C> = (usize, Vec<<C as Curve>::Point>);
 
 /// `Σ scalars[wire(k)]·point(k)`; the scalars are canonical.
 ///
@@ -79,11 +86,13 @@ fn schedule<C: Curve>(sorted: &Sorted<C>, threads: usize) -> (Vec<Task>, Vec<Pla
             } else {
                 start + plan.chunk
             };
-            tasks.extend((0..plan.rows).map(|row| Task::Tile {
+            let step = plan.rows_at_once(end - start, threads);
+            tasks.extend((0..plan.rows).step_by(step).map(|row| Task::Tile {
                 group,
                 start,
                 end,
                 row,
+                rows: step.min(plan.rows - row),
             }));
         }
         plans.push(plan);
@@ -102,25 +111,39 @@ fn run<C: Curve>(
     tasks: &[Task],
     plans: &[Plan],
     control: &dyn Control,
-) -> Result<Vec<(usize, C::Point)>, Stopped> {
+) -> Result<Vec<Done<C>>, Stopped> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
     let stopped = AtomicBool::new(false);
     let window = plans.iter().map(|plan| plan.window).max().unwrap_or(1);
     let work = || {
         let mut buckets: Vec<u64> = Vec::new();
+        let mut worker = None;
         let mut results = Vec::new();
         while !stopped.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = tasks.get(index) else { break };
-            let point = match *task {
+            let points = match *task {
                 // SAFETY: the range is not empty, and the pointers come from the bases, which outlive this call.
-                Task::Sum { start, end } => unsafe { C::sum(&sorted.ones.0[start..end]) },
+                Task::Sum { start, end } => vec![unsafe { C::sum(&sorted.ones.0[start..end]) }],
                 Task::Tile {
                     group,
                     start,
                     end,
                     row,
+                    rows,
+                } if end - start >= LEAST_TERMS => {
+                    let worker = worker.get_or_insert_with(Worker::new);
+                    let (terms, windows) = (&sorted.groups[group], row..row + rows);
+                    // SAFETY: the pointers come from the scalars, which outlive this call.
+                    unsafe { worker.windows(terms, start..end, windows, plans[group].window) }
+                }
+                Task::Tile {
+                    group,
+                    start,
+                    end,
+                    row,
+                    rows,
                 } => {
                     let (terms, plan) = (&sorted.groups[group], &plans[group]);
                     if buckets.is_empty() {
@@ -128,7 +151,7 @@ fn run<C: Curve>(
                     }
                     // SAFETY: `schedule` makes ranges of at least two terms, the pointers come from the bases and
                     // the scalars, which outlive this call, and the buckets are made for the widest window.
-                    unsafe {
+                    let mut tile = |row| unsafe {
                         C::tile(
                             &terms.points.0[start..end],
                             &terms.scalars.0[start..end],
@@ -137,10 +160,11 @@ fn run<C: Curve>(
                             row * plan.window,
                             plan.window,
                         )
-                    }
+                    };
+                    (row..row + rows).map(&mut tile).collect()
                 }
             };
-            results.push((index, point));
+            results.push((index, points));
             let finished = done.fetch_add(1, Ordering::Relaxed) + 1;
             if control.progress(finished as u64, tasks.len() as u64).is_break() {
                 stopped.store(true, Ordering::Relaxed);
@@ -160,16 +184,20 @@ fn run<C: Curve>(
 }
 
 /// Adds up the tiles of each row, then the rows by Horner's rule, then the groups.
-fn combine<C: Curve>(tasks: &[Task], plans: &[Plan], results: Vec<(usize, C::Point)>) -> C::Point {
+fn combine<C: Curve>(tasks: &[Task], plans: &[Plan], results: Vec<Done<C>>) -> C::Point {
     let mut rows: Vec<Vec<C::Point>> = plans
         .iter()
         .map(|plan| vec![C::Point::default(); plan.rows])
         .collect();
     let mut total = C::Point::default();
-    for (index, point) in results {
+    for (index, points) in results {
         match tasks[index] {
-            Task::Sum { .. } => total = C::add(&total, &point),
-            Task::Tile { group, row, .. } => rows[group][row] = C::add(&rows[group][row], &point),
+            Task::Sum { .. } => total = points.iter().fold(total, |total, point| C::add(&total, point)),
+            Task::Tile { group, row, .. } => {
+                for (sum, point) in rows[group][row..].iter_mut().zip(&points) {
+                    *sum = C::add(sum, point);
+                }
+            }
         }
     }
     for (rows, plan) in rows.iter().zip(plans) {

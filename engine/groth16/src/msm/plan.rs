@@ -1,14 +1,41 @@
 //! How many tiles an MSM is cut into.
 
-/// Points in one tile at most, so that a tile takes well under a second in G1 and about one in G2.
-const TILE_POINTS: usize = 1 << 19;
-/// Widest window: its buckets are 6 MiB a thread in G1, 12 in G2.
+use super::buckets::LEAST_TERMS;
+use crate::affine::Summer;
+use crate::curve::{Curve, G2};
+
+/// Points in one tile at most. They are read in the order of their buckets, once for each window, which is slow from so
+/// many on that they are no longer in a processor's caches: it costs more than to sum up the buckets once more.
+const TILE_POINTS: usize = 1 << 16;
+/// Widest window: its buckets are 3 MiB a thread in G1, 6 in G2.
 const MAX_WINDOW: usize = 16;
 /// Points of ones summed in one task.
 pub(super) const SUM_CHUNK: usize = 1 << 12;
-/// Field multiplications of one addition into a bucket, and of the two that sum up a bucket at the end (XYZZ).
-const ADD_COST: usize = 10;
-const BUCKET_COST: usize = 28;
+/// What one method costs, in multiplications of the field.
+#[derive(Clone, Copy)]
+struct Costs {
+    /// An addition into a bucket.
+    add: usize,
+    /// To sum up a bucket at the end.
+    bucket: usize,
+    /// To add up a row or a column of buckets' sums with its weight.
+    line: usize,
+}
+
+/// blst's tiles: buckets of four coordinates, two additions to sum one up.
+const TILE: Costs = Costs {
+    add: 10,
+    bucket: 28,
+    line: 0,
+};
+/// Batched affine additions: six, and what it takes to find the points; a bucket is in a row and in a column.
+const BATCHED: Costs = Costs {
+    add: 8,
+    bucket: 17,
+    line: 25,
+};
+/// Terms that one task takes at least, over all its windows, if there are as many.
+const TASK_TERMS: usize = 8192;
 
 /// `rows` windows of `window` bits for each chunk of `chunk` points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +49,7 @@ impl Plan {
     /// The plan with the least work on the busiest of `threads` threads.
     pub fn new(points: usize, bits: usize, threads: usize) -> Self {
         let threads = threads.max(1);
+        let costs = if points < LEAST_TERMS { TILE } else { BATCHED };
         let least = points.div_ceil(TILE_POINTS).max(1);
         let mut best = (
             usize::MAX,
@@ -37,7 +65,8 @@ impl Plan {
                 let rows = bits / window + 1;
                 // The same number of rows may do with a narrower window.
                 let window = (bits / rows + 1).min(window);
-                let tile = chunk * ADD_COST + (BUCKET_COST << (window - 1));
+                let lines = (1 << ((window - 1) / 2)) + (1 << (window / 2));
+                let tile = chunk * costs.add + (costs.bucket << (window - 1)) + lines * costs.line;
                 let cost = (rows * chunks).div_ceil(threads) * tile;
                 if cost < best.0 {
                     best = (cost, Plan { window, rows, chunk });
@@ -46,11 +75,24 @@ impl Plan {
         }
         best.1
     }
+
+    /// How many windows a task takes of a chunk of so many points: few points are better worked many windows at once, if
+    /// that leaves every thread as much to do.
+    pub fn rows_at_once(&self, points: usize, threads: usize) -> usize {
+        let enough = TASK_TERMS.div_ceil(points.max(1));
+        enough.min(self.rows.div_ceil(threads.max(1))).max(1)
+    }
 }
 
-/// Bytes of buckets that one thread holds for an MSM over G2 of this many dense scalars, the largest there is.
-pub fn bucket_bytes(points: usize, threads: usize) -> u64 {
-    (48 * 8) << (Plan::new(points, 255, threads).window - 1)
+/// Bytes that one thread holds for an MSM over G2 of this many dense scalars, the largest there is: the terms of its
+/// buckets, sums, and what it adds up with.
+pub fn thread_bytes(points: usize, threads: usize) -> u64 {
+    let plan = Plan::new(points, 255, threads);
+    let rows = plan.rows_at_once(plan.chunk, threads);
+    let buckets = rows << (plan.window - 1);
+    // A bucket has an offset and a sum, and is in a row and in a column; these are fewer than the buckets are.
+    let entries = (rows * plan.chunk).max(2 * buckets);
+    (4 * entries + buckets * (4 + 2 * G2::AFFINE_BYTES) + Summer::<G2>::bytes()) as u64
 }
 
 #[cfg(test)]

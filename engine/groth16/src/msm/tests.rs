@@ -148,3 +148,64 @@ fn the_caller_can_stop_between_tiles() {
     );
     assert_eq!(asked.load(Ordering::SeqCst), 3, "nothing ran after the stop");
 }
+
+/// Points and scalars that make every bucket's additions special: all equal, opposite, in two kinds, and mixed with others.
+fn adversarial<C: Curve>(count: usize) {
+    let g = C::to_point(&C::generator());
+    let double = C::double(&g);
+    let some = multiples::<C>(count);
+    let pick = |kind: usize, at: usize| match (kind, at % 4) {
+        (0, _) => C::to_affine(&g),
+        (1, even) if even % 2 == 0 => C::to_affine(&g),
+        (1, _) => C::to_affine(&C::neg(&g)),
+        (2, 0) => C::to_affine(&double),
+        (2, 1) => C::to_affine(&C::neg(&g)),
+        (2, 2) => C::to_affine(&g),
+        _ => some[at],
+    };
+    let mut rng = ChaCha20Rng::seed_from_u64(count as u64);
+    let one = Scalar::random(&mut rng);
+    // r − 1, 2^254 and 2^k ± 1 are at the edges of windows.
+    let edges: Vec<Scalar> = (1..255u64)
+        .map(|bit| Scalar::from(2).pow_vartime([bit]))
+        .flat_map(|power| [power, power - Scalar::ONE, power + Scalar::ONE, -power])
+        .collect();
+    for kind in 0..4 {
+        let points: Vec<_> = (0..count).map(|at| pick(kind, at)).collect();
+        for scalars in [
+            vec![scalar_to_bytes(&one); count],
+            vec![scalar_to_bytes(&-Scalar::ONE); count],
+            (0..count)
+                .map(|at| {
+                    scalar_to_bytes(if at % 3 == 0 {
+                        &one
+                    } else {
+                        &edges[at % edges.len()]
+                    })
+                })
+                .collect(),
+        ] {
+            for threads in [1, 2] {
+                let got = msm(
+                    &pool(threads),
+                    &BaseSet::<C>::full(points.clone()),
+                    &scalars,
+                    &Unwatched,
+                )
+                .unwrap();
+                assert!(
+                    C::to_affine(&got) == naive::<C>(&points, &scalars),
+                    "{count} points of kind {kind}, {threads} threads"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_and_opposite_points_are_added_rightly_in_buckets() {
+    for count in [127, 128, 129, 1100] {
+        adversarial::<G1>(count);
+    }
+    adversarial::<G2>(300);
+}
