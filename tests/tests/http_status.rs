@@ -244,3 +244,21 @@ fn send_signal(pid: u32, number: i32) {
         .status();
     assert!(sent.unwrap().success());
 }
+
+/// The usual build has no Filecoin kinds, and says so where their parameters would be.
+#[cfg(not(feature = "filecoin"))]
+#[test]
+fn parameter_files_are_for_builds_with_the_filecoin_kinds() {
+    let server = Server::start(&[]);
+    for (method, path) in [
+        ("GET", "/v1/params"),
+        ("GET", "/v1/params/v28-x"),
+        ("POST", "/v1/params/v28-x/preload"),
+        ("POST", "/v1/params/v28-x/pin"),
+    ] {
+        let answer = server.send(method, path, &[], None);
+        let body = answer.expect(404).json();
+        assert_eq!(body["code"], "not-built", "{body}");
+        assert!(body["detail"].as_str().unwrap().contains("--features"), "{body}");
+    }
+}
