@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proofkeep_filecoin::circuit::Circuit;
 use proofkeep_filecoin::directory::{Content, Directory};
-use proofkeep_tests::harness::{Daemon, proofkeep, until};
+use proofkeep_tests::harness::{Daemon, kill_process, proofkeep, until};
 use serde_json::Value;
 
 use super::support::{daemon, fixture, generate, launch, parameters, post_request};
@@ -295,6 +295,12 @@ fn a_key_that_a_setting_pins_is_loaded_at_the_start_and_stays_when_others_need_i
     let (_data, tight) = start(&["--memory", &memory]);
     assert_eq!(ended(&tight)["state"], "succeeded");
     assert!(loaded(&tight, &winning), "it stayed");
+    // When its process is lost, the next one loads it.
+    for worker in tight.workers() {
+        kill_process(worker);
+    }
+    until("the key is gone with its process", || !loaded(&tight, &winning));
+    until("the pinned key is loaded again", || loaded(&tight, &winning));
     // Not pinned any more, it is the one that goes.
     let path = format!("/v1/params/{winning}/unpin");
     tight.send("POST", &path, &[], None).expect(200);

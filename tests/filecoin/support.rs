@@ -4,9 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use proofkeep_tests::harness::{Daemon, Launch, proofkeep};
+use proofkeep_tests::harness::{Daemon, Launch, is_alive, proofkeep};
 use serde_json::{Map, Value, json};
-use tempfile::TempDir;
 
 /// A file of `tests/fixtures/filecoin`.
 pub fn fixture(name: &str) -> Vec<u8> {
@@ -23,16 +22,32 @@ pub fn json_fixture(name: &str) -> Value {
 
 /// A directory with parameters of the kinds, made once by the command line.
 pub fn parameters() -> &'static Path {
-    static MADE: OnceLock<TempDir> = OnceLock::new();
-    let made = MADE.get_or_init(|| {
-        let directory = tempfile::tempdir().unwrap();
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let directory = place();
         for kind in ["window-post", "winning-post", "snap-update"] {
-            generate(directory.path(), kind, &[]);
+            generate(&directory, kind, &[]);
         }
-        generate(directory.path(), "porep-c2", &["--partitions", "2"]);
+        generate(&directory, "porep-c2", &["--partitions", "2"]);
         directory
-    });
-    made.path()
+    })
+}
+
+/// A new directory for a gigabyte and a half. Nothing is dropped when tests end, so what earlier processes left goes now.
+fn place() -> PathBuf {
+    const NAME: &str = "filecoin-params-";
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for entry in std::fs::read_dir(home).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        let process = name.strip_prefix(NAME).and_then(|process| process.parse().ok());
+        if process.is_some_and(|process| !is_alive(process)) {
+            // Another process of these tests may remove it too.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    let directory = home.join(format!("{NAME}{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
 }
 
 /// Makes parameters, with more words for the command; answers what it says.
