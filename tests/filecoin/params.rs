@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proofkeep_filecoin::circuit::Circuit;
 use proofkeep_filecoin::directory::{Content, Directory};
-use proofkeep_tests::harness::{Daemon, kill_process, proofkeep, until};
+use proofkeep_tests::harness::{Daemon, Launch, kill_process, proofkeep, until};
 use serde_json::Value;
 
 use super::support::{daemon, fixture, generate, launch, parameters, post_request};
@@ -166,9 +166,14 @@ fn an_operator_may_allow_files_that_are_not_the_published_ones() {
     let path = file(directory, &id, Content::Params);
     std::fs::remove_file(file(directory, &id, Content::Checked)).unwrap();
     let data = tempfile::tempdir().unwrap();
-    let daemon = launch(data.path(), directory)
-        .args(["--allow-unofficial-params", "true"])
-        .start();
+    // The directory by the flag: the worker processes are told too.
+    let flags = [
+        "--allow-unofficial-params",
+        "true",
+        "--param-dir",
+        directory.to_str().unwrap(),
+    ];
+    let daemon = Launch::new(data.path()).args(flags).start();
     let whole = std::fs::read(&path).unwrap();
     // A point that is none: found by who reads it first.
     let mut damaged = whole.clone();
