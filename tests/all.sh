@@ -64,7 +64,7 @@ if [ "$mode" != quick ]; then
   step "the Filecoin kinds"
   # A build of its own: nothing above builds the published crates. What comes below builds without them again.
   filecoin=(-p proofkeep -p proofkeep-filecoin -p proofkeep-tests --features proofkeep-tests/filecoin)
-  filecoin_tests=(--lib --test inputs --test prover --test filecoin)
+  filecoin_tests=(--lib --test inputs --test decoders --test prover --test filecoin)
   cargo_release clippy "${filecoin[@]}" --bin proofkeep "${filecoin_tests[@]}" --quiet -- -D warnings
   cargo_release build "${filecoin[@]}" --bin proofkeep
   cargo_release test "${filecoin[@]}" "${filecoin_tests[@]}"

@@ -31,9 +31,10 @@ use crate::options::Options;
 /// Where in the data directory the daemon notes its address, for commands that find the directory in use.
 pub(crate) const ADDRESS: &str = "run/address";
 
-/// What is logged if nobody says: the published Filecoin crates say each step of theirs, and on what, at `info`.
-const LOGGED: &str = "info,sled=warn,filecoin_proofs=warn,storage_proofs_core=warn,storage_proofs_porep=warn,\
-                      storage_proofs_post=warn,storage_proofs_update=warn";
+/// What is logged if nobody says: the published Filecoin crates say each step of theirs, and on what, at `info`, and what
+/// is wrong with a request, which its sender is told, at `error`, once for each challenge.
+const LOGGED: &str = "info,sled=warn,filecoin_proofs=warn,storage_proofs_core=off,storage_proofs_porep=off,\
+                      storage_proofs_post=off,storage_proofs_update=off";
 
 /// More descriptors than these nobody needs.
 const MOST_DESCRIPTORS: u64 = 65_536;

@@ -65,6 +65,10 @@ impl Desk for DaemonDesk {
         self.wasm_memory_bytes
     }
 
+    fn memory_bytes(&self) -> u64 {
+        self.core.ledger.snapshot().budget()
+    }
+
     fn allow_insecure_setup(&self) -> bool {
         self.core.allow_insecure_setup
     }

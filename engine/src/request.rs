@@ -389,7 +389,7 @@ pub fn unknown_field(name: &str, known: &[&str]) -> Problem {
         shown(name),
         known.join(", ")
     );
-    Problem::input("unknown-field", detail)
+    Problem::input("unknown-field", detail).with("field", shown(name).into())
 }
 
 /// The names of the fields that every kind has, for the text about an unknown one.

@@ -4,6 +4,8 @@
 //! proofkeep-tests/filecoin --bins`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod malformed;
+mod memory;
 mod params;
 mod post;
 mod sealed;

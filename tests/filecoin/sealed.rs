@@ -2,49 +2,19 @@
 
 use std::time::Duration;
 
-use proofkeep_filecoin::circuit::{Circuit, Tree};
+use filecoin_proofs::SectorShapeBase;
+use proofkeep_filecoin::circuit::Circuit;
 use proofkeep_filecoin::directory::{Content, Directory};
 use proofkeep_filecoin::porep::Asked;
 use proofkeep_filecoin::published::{verify_porep, verify_update};
 use proofkeep_filecoin::snap::Update;
 use proofkeep_tests::harness::{Daemon, until_some_within};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::support::{daemon, fixture, json_fixture, parameters, post_request};
+use super::support::{daemon, fixture, parameters, porep_request, post_request, update_request};
 
 /// How long a step of a PoRep may take on a slow machine before it counts as hanging.
 const LONG: Duration = Duration::from_secs(900);
-
-/// One attempt for each partition, so that whatever counts against one fails the job.
-fn porep_request() -> Map<String, Value> {
-    let meta = json_fixture("porep-2k-p2/meta.json");
-    object(json!({
-        "kind": "porep-c2",
-        "registered_proof": meta["registered_seal_proof"],
-        "partitions": meta["porep_partitions"],
-        "prover_id": meta["prover_id"],
-        "sector_number": meta["sector_id"],
-        "max_attempts": 1,
-    }))
-}
-
-fn update_request() -> Map<String, Value> {
-    let meta = json_fixture("snap-2k/snap-meta.json");
-    object(json!({
-        "kind": "snap-update",
-        "sector_size": "2KiB",
-        "comm_r_old": meta["comm_r_old"],
-        "comm_r_new": meta["comm_r_new"],
-        "comm_d_new": meta["comm_d_new"],
-    }))
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
-}
 
 /// Submits a request with these vanilla proofs; answers the job's id.
 fn submit(daemon: &Daemon, mut request: Map<String, Value>, field: &str, proofs: &str) -> String {
@@ -87,7 +57,9 @@ fn verify_sealed(proof: &[u8]) {
         request.remove(common);
     }
     let asked = Asked::take(&mut request).unwrap();
-    let (commit, _) = asked.read::<Tree>(&fixture("porep-2k-p2/c1.json")).unwrap();
+    let (commit, _) = asked
+        .read::<SectorShapeBase>(&fixture("porep-2k-p2/c1.json"))
+        .unwrap();
     let vk = vk("porep-c2", Some(2));
     assert!(
         verify_porep(&commit, &vk, proof).unwrap(),

@@ -100,3 +100,35 @@ pub fn post_request(directory: &str) -> Map<String, Value> {
         _ => Map::new(),
     }
 }
+
+/// A request for the PoRep of the fixtures, its vanilla proofs left out. One attempt for each partition, so that whatever counts against one fails the job.
+pub fn porep_request() -> Map<String, Value> {
+    let meta = json_fixture("porep-2k-p2/meta.json");
+    object(json!({
+        "kind": "porep-c2",
+        "registered_proof": meta["registered_seal_proof"],
+        "partitions": meta["porep_partitions"],
+        "prover_id": meta["prover_id"],
+        "sector_number": meta["sector_id"],
+        "max_attempts": 1,
+    }))
+}
+
+/// A request for the update of the fixtures, its vanilla proofs left out.
+pub fn update_request() -> Map<String, Value> {
+    let meta = json_fixture("snap-2k/snap-meta.json");
+    object(json!({
+        "kind": "snap-update",
+        "sector_size": "2KiB",
+        "comm_r_old": meta["comm_r_old"],
+        "comm_r_new": meta["comm_r_new"],
+        "comm_d_new": meta["comm_d_new"],
+    }))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}

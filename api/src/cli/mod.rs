@@ -26,6 +26,8 @@ pub(crate) mod proof;
 mod prove;
 mod r1cs;
 mod retry;
+#[cfg(feature = "filecoin")]
+mod sample;
 mod serve;
 pub(crate) mod server;
 pub(crate) mod show;
@@ -125,6 +127,10 @@ enum Command {
     #[cfg(feature = "filecoin")]
     #[command(subcommand)]
     Params(params::Params),
+    /// Inputs of the Filecoin kinds
+    #[cfg(feature = "filecoin")]
+    #[command(subcommand)]
+    Filecoin(sample::Filecoin),
 }
 
 /// Reads the arguments of this process, runs the command and says how it ended.
@@ -171,6 +177,8 @@ pub(crate) fn run(options: Options) -> ExitCode {
         Command::R1cs(command) => r1cs::run(command, &out),
         #[cfg(feature = "filecoin")]
         Command::Params(command) => params::run(&command, &out),
+        #[cfg(feature = "filecoin")]
+        Command::Filecoin(command) => sample::run(&command, &out),
     };
     match ended {
         Ok(exit) => exit.into(),

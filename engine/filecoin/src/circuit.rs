@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use filecoin_proofs::{PoRepConfig, SectorShapeBase};
+use filecoin_proofs::{PoRepConfig, constants};
 use proofkeep_groth16::matrices::{Matrices, MatrixError};
 
 use crate::directory::Directory;
@@ -11,10 +11,8 @@ use crate::invalid::Invalid;
 use crate::porep::Commit;
 use crate::post::Post;
 use crate::sector::{self, Chosen, Seal};
+use crate::shape::with_tree;
 use crate::snap::Update;
-
-/// The tree shape of the sector sizes in this build; see [`sector::SIZES`].
-pub type Tree = SectorShapeBase;
 
 /// The names of the kinds.
 pub const KINDS: [&str; 4] = ["porep-c2", "snap-update", "window-post", "winning-post"];
@@ -30,7 +28,7 @@ static BUILT: LazyLock<BTreeMap<String, Named>> = LazyLock::new(|| {
     let mut built = BTreeMap::new();
     for (kind, size) in KINDS
         .into_iter()
-        .flat_map(|kind| sector::SIZES.map(|size| (kind, size)))
+        .flat_map(|kind| constants::SUPPORTED_SECTOR_SIZES.map(|size| (kind, size)))
     {
         let most = if kind == "porep-c2" { MOST_PARTITIONS } else { 0 };
         for partitions in std::iter::once(None).chain((1..=most).map(Some)) {
@@ -60,10 +58,9 @@ impl Circuit {
     /// The circuit of a kind and a sector size; `partitions` is for PoReps.
     ///
     /// # Errors
-    /// When there is no such kind, or the size isn't in this build.
+    /// When there is no such kind, or no sectors of this size.
     pub fn named(kind: &str, size: u64, partitions: Option<u8>) -> Result<Self, Invalid> {
-        sector::check_built("sector_size", size)?;
-        let chosen = Chosen::Size(size);
+        let chosen = Chosen::registered(size)?;
         match kind {
             "winning-post" | "window-post" => Ok(Self::Post(Box::new(Post {
                 config: sector::post_config(&chosen, kind == "winning-post")?,
@@ -71,8 +68,11 @@ impl Circuit {
                 randomness: [0; 32],
                 partition_index: None,
             }))),
-            "porep-c2" => Ok(Self::Porep(Box::new(Seal::of(&chosen)?.config(partitions)))),
-            "snap-update" => Ok(Self::Update(size)),
+            "porep-c2" => {
+                Seal::check_partitions(size, partitions)?;
+                Ok(Self::Porep(Box::new(Seal::of(&chosen)?.config(partitions))))
+            }
+            "snap-update" => Ok(Self::Update(sector::update_size(&chosen)?)),
             other => {
                 let expected = format!("one of {}", KINDS.join(", "));
                 Err(Invalid::new("unknown-kind", "kind", expected, other))
@@ -93,23 +93,29 @@ impl Circuit {
         wanted.map(|(id, _)| id.as_str())
     }
 
+    /// Bytes of a sector.
+    #[must_use]
+    pub fn sector_size(&self) -> u64 {
+        match self {
+            Self::Post(post) => post.config.sector_size.into(),
+            Self::Porep(config) => config.sector_size.into(),
+            Self::Update(size) => *size,
+        }
+    }
+
     /// Its name among the published parameters.
     ///
     /// # Errors
     /// When the published code refuses its settings.
     pub fn identifier(&self) -> Result<String, Invalid> {
-        match self {
+        with_tree!(self.sector_size(), Tree => match self {
             Self::Post(post) => post.cache_identifier::<Tree>(),
             Self::Porep(config) => config.get_cache_identifier::<Tree>().map_err(|error| {
-                Invalid::new(
-                    "registered-proof",
-                    "registered_proof",
-                    "one of this build",
-                    error.to_string(),
-                )
+                let expected = "a proof that has parameters";
+                Invalid::new("registered-proof", "registered_proof", expected, error.to_string())
             }),
             Self::Update(size) => Ok(Update::cache_identifier::<Tree>(*size)),
-        }
+        })
     }
 
     /// Compiles its constraints: seconds for the circuits of 2 KiB sectors.
@@ -118,10 +124,10 @@ impl Circuit {
     /// When it is too large, or refuses.
     pub fn matrices(&self) -> Result<Matrices, MatrixError> {
         let refused = |invalid: Invalid| MatrixError::Synthesis(invalid.to_string());
-        match self {
+        with_tree!(self.sector_size(), Tree => match self {
             Self::Post(post) => Matrices::of_circuit(post.blank::<Tree>().map_err(refused)?),
             Self::Porep(config) => Matrices::of_circuit(Commit::blank::<Tree>(config).map_err(refused)?),
             Self::Update(size) => Matrices::of_circuit(Update::blank::<Tree>(*size)),
-        }
+        })
     }
 }

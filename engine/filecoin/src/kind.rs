@@ -1,7 +1,5 @@
 //! The kinds themselves: a request becomes a job in the daemon, a partition becomes a proof in a worker process.
 
-use std::io::Read as _;
-
 use proofkeep_engine::kinds::groth16::{Check, Ready};
 use proofkeep_engine::kinds::{Defaults, Desk, Kind, Kinds, LoadTask, Plan, Prepared, SynthTask, Watch};
 use proofkeep_engine::problem::Problem;
@@ -17,19 +15,14 @@ use proofkeep_store::records::{Failure, FailureClass, OnFailure, Priority};
 use serde_json::{Map, Value};
 
 use crate::beat::watched;
-use crate::circuit::{Circuit, KINDS, Tree};
+use crate::circuit::{Circuit, KINDS};
 use crate::directory::{Content, Directory};
 use crate::header::Header;
 use crate::invalid::Invalid;
 use crate::params::Verdict;
-use crate::porep::Asked;
-use crate::post::Post;
-use crate::snap::Update;
-use crate::statement::{Pinned, Statement};
-use crate::{encoding, porep, ready, resident};
+use crate::statement::Pinned;
+use crate::{read, ready, resident, room};
 
-/// The most bytes of vanilla proofs that a request may name; a PoRep of 64 GiB has 60 MB.
-const MOST_INPUT: u64 = 1 << 30;
 /// The fields of the four kinds, for the text about an unknown one.
 const FIELDS: [&[&str]; 4] = [
     &[
@@ -106,7 +99,9 @@ impl Kind for Filecoin {
             let all: Vec<&str> = known.iter().chain(common_fields()).copied().collect();
             return Err(unknown_field(unknown, &all));
         }
-        let (statement, partitions) = self.read(&mut fields, desk)?;
+        // Before anything is read: a request that names its sector size needs no upload to be refused for it.
+        room::check_named(self.name(), &fields, desk)?;
+        let (statement, partitions) = read::statement(self.name(), &mut fields, desk)?;
         let identifier = statement.circuit().identifier()?;
         let (directory, id) = (self.directory(), Directory::id(&identifier));
         let header = ready::header(&directory, &id)?;
@@ -287,68 +282,6 @@ impl Kind for Filecoin {
 }
 
 impl Filecoin {
-    /// Reads and checks a request; answers what it proves and each partition's vanilla proofs in bincode.
-    fn read(
-        &self,
-        fields: &mut Map<String, Value>,
-        desk: &dyn Desk,
-    ) -> Result<(Statement, Vec<Vec<u8>>), Problem> {
-        match self.name() {
-            "porep-c2" => {
-                let asked = Asked::take(fields)?;
-                let bytes = match blobs(fields, porep::PROOF, desk)? {
-                    Blobs::One(bytes) => bytes,
-                    Blobs::Each(_) => {
-                        let expected = "the digest of C1's output";
-                        return Err(Invalid::new("bad-field", porep::PROOF, expected, "an array").into());
-                    }
-                };
-                asked.sector_size(&bytes)?;
-                let (commit, partitions) = asked.read::<Tree>(&bytes)?;
-                let partitions = partitions
-                    .iter()
-                    .map(|one| encoding::to_bincode(porep::PROOF, one));
-                Ok((
-                    Statement::Porep(Box::new(commit)),
-                    partitions.collect::<Result<_, _>>()?,
-                ))
-            }
-            "snap-update" => {
-                let update = Update::take(fields)?;
-                let partitions = match blobs(fields, crate::snap::PROOFS, desk)? {
-                    Blobs::One(bytes) => update.read::<Tree>(&bytes)?,
-                    Blobs::Each(each) => update.read_each::<Tree>(&each)?,
-                };
-                let partitions = partitions
-                    .iter()
-                    .map(|one| encoding::to_bincode(crate::snap::PROOFS, one));
-                Ok((
-                    Statement::Update(Box::new(update)),
-                    partitions.collect::<Result<_, _>>()?,
-                ))
-            }
-            kind => {
-                let post = Post::take(fields, kind == "winning-post")?;
-                let partitions = match blobs(fields, crate::post::PROOFS, desk)? {
-                    Blobs::One(bytes) => post.read::<Tree>(&bytes)?,
-                    Blobs::Each(each) => post.read_each::<Tree>(&each)?,
-                };
-                let mut sectors = Vec::new();
-                let mut inputs = Vec::with_capacity(partitions.len());
-                for partition in &partitions {
-                    for sector in &partition.sectors {
-                        let comm_r: &[u8] = sector.comm_r.as_ref();
-                        let comm_r = comm_r.try_into().unwrap_or([0; 32]);
-                        sectors.push((sector.sector_id.into(), comm_r));
-                    }
-                    inputs.push(encoding::to_bincode(crate::post::PROOFS, &partition.sectors)?);
-                }
-                let post = Box::new(post);
-                Ok((Statement::Post { post, sectors }, inputs))
-            }
-        }
-    }
-
     fn directory(&self) -> Directory {
         Directory::of_environment()
     }
@@ -362,8 +295,7 @@ impl Filecoin {
         Ok(resident::header(&self.directory(), &identifier, pinned.key)?.vk)
     }
 
-    /// Bytes for one partition, its key among them: it is no circuit of the store, so that the ledger knows its size only
-    /// once it is loaded. Its points are there once, also while it is.
+    /// Bytes for one partition, its key among them.
     fn ticket(&self, header: &Header, identifier: &str, input: u64, desk: &dyn Desk) -> u64 {
         ticket_bytes(header.domain, header.wires, desk.threads() as usize)
             .saturating_add(ready::key_bytes(
@@ -373,57 +305,6 @@ impl Filecoin {
             ))
             .saturating_add(input.saturating_mul(8))
     }
-}
-
-/// The files that a request names.
-enum Blobs {
-    /// All proofs in one.
-    One(Vec<u8>),
-    /// One proof each.
-    Each(Vec<Vec<u8>>),
-}
-
-fn blobs(fields: &mut Map<String, Value>, field: &str, desk: &dyn Desk) -> Result<Blobs, Problem> {
-    let expected = "the digest of an uploaded file, \"sha256:\" and 64 hex digits, or an array of them";
-    let mut left = MOST_INPUT;
-    match fields.remove(field) {
-        Some(Value::Array(each)) => {
-            let read = |(index, one): (usize, &Value)| {
-                let place = format!("{field}[{index}]");
-                blob(&place, one, desk, &mut left)
-            };
-            let all = each.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-            Ok(Blobs::Each(all))
-        }
-        Some(one @ Value::String(_)) => Ok(Blobs::One(blob(field, &one, desk, &mut left)?)),
-        other => Err(Invalid::field(field, expected, other.as_ref()).into()),
-    }
-}
-
-fn blob(field: &str, value: &Value, desk: &dyn Desk, left: &mut u64) -> Result<Vec<u8>, Problem> {
-    let text = value.as_str().filter(|text| text.starts_with("sha256:"));
-    let digest = text
-        .and_then(Digest::parse)
-        .ok_or_else(|| Invalid::field(field, "\"sha256:\" and 64 hex digits", Some(value)))?;
-    let size = desk.size(digest).ok_or_else(|| {
-        let detail =
-            format!("{field}: there is no object {digest}; upload it with PUT /v1/blobs/{digest} first");
-        Problem::input("blob-missing", detail).with("missing", serde_json::json!([digest.to_string()]))
-    })?;
-    if size > *left {
-        let detail = format!("{field}: expected at most {MOST_INPUT} bytes of vanilla proofs, found more");
-        return Err(Problem::new(413, "too-large", "the request is too large", detail));
-    }
-    *left -= size;
-    let mut bytes = Vec::new();
-    desk.open(digest)?
-        .take(size)
-        .read_to_end(&mut bytes)
-        .map_err(|error| {
-            let detail = format!("{field}: reading failed: {error}");
-            Problem::new(500, "io", "a file can't be read", detail).retryable()
-        })?;
-    Ok(bytes)
 }
 
 /// The input's own fault.

@@ -6,12 +6,14 @@
 //! * `canonical`: every field element in them is below the order of the field.
 //! * `post`, `porep`, `snap`: one for each circuit. Input is read and its vanilla proofs are verified there before
 //!   anything is synthesized, because the published circuits assert on what is malformed.
-//! * `circuit`: the circuits without values, by kind and sector size.
+//! * `circuit`, `shape`: the circuits without values, by kind and sector size.
+//! * `counts`, `counted`, `room`: how large they are, for every sector size, and whether a proof fits into memory.
 //! * `directory`, `header`, `checked`, `generate`: bellperson's parameter files, where they lie, what they say, and
 //!   how those for trials are made.
 //! * `digest`, `params`, `published_params`, `ready`: which files are there, whether they are the published ones, and
 //!   whether they may be used.
-//! * `statement`, `kind`: a job of one of the kinds, in the daemon and in a worker process.
+//! * `sample`: inputs for trials.
+//! * `read`, `statement`, `kind`: a job of one of the kinds, in the daemon and in a worker process.
 //! * `published`: the whole of a job, as the chain verifies it.
 //! * `witness`: a circuit's values; its constraints are compiled by `proofkeep-groth16`, once.
 //!
@@ -24,6 +26,8 @@ mod c1;
 pub mod canonical;
 pub mod checked;
 pub mod circuit;
+mod counted;
+pub mod counts;
 pub mod digest;
 pub mod directory;
 pub mod encoding;
@@ -37,9 +41,13 @@ pub mod porep;
 pub mod post;
 pub mod published;
 pub mod published_params;
+mod read;
 pub mod ready;
 mod resident;
+mod room;
+pub mod sample;
 pub mod sector;
+mod shape;
 pub mod snap;
 pub mod statement;
 pub mod value;

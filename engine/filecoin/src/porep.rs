@@ -18,7 +18,7 @@ use storage_proofs_porep::stacked::{
 use crate::c1::{Head, head, output};
 use crate::invalid::{Invalid, caught};
 use crate::sector::{Chosen, Seal};
-use crate::{canonical, merkle, sector, value};
+use crate::{canonical, encoding, merkle, sector, value};
 
 /// The field with C1's output.
 pub const PROOF: &str = "vanilla_proof";
@@ -99,10 +99,15 @@ impl Asked {
     /// # Errors
     /// When neither says it, or they say different ones.
     pub fn sector_size(&self, bytes: &[u8]) -> Result<u64, Invalid> {
-        let head = head(bytes)?;
-        let seal = self.seal(&head)?;
-        sector::check_built("registered_proof", seal.size)?;
-        Ok(seal.size)
+        let size = self.seal(&head(bytes)?)?.size;
+        Seal::check_partitions(size, self.partitions)?;
+        Ok(size)
+    }
+
+    /// The partitions that the request asks for, if it does.
+    #[must_use]
+    pub fn partitions(&self) -> Option<u8> {
+        self.partitions
     }
 
     fn seal(&self, head: &Head<'_>) -> Result<Seal, Invalid> {
@@ -331,7 +336,8 @@ impl Commit {
                 &found,
             );
         }
-        // It takes the rows of columns for granted.
+        let nodes = u64::from(self.config.sector_size) as usize / NODE_SIZE;
+        check_columns(field, &proof.replica_column_proofs, layers, nodes)?;
         if caught(field, || {
             Ok(proof.verify(params, inputs, challenge, &params.graph))
         })? {
@@ -411,6 +417,43 @@ impl Commit {
         )
         .map_err(|error| refused(PROOF, &error))
     }
+}
+
+/// Checks that each column has a row for each layer and a path of its tree's shape, which the published check takes for
+/// granted.
+fn check_columns<P: MerkleProofTrait>(
+    field: &str,
+    columns: &stacked::ReplicaColumnProof<P>,
+    layers: usize,
+    nodes: usize,
+) -> Result<(), Invalid> {
+    let check = |name: &str, column: &stacked::ColumnProof<P>| {
+        let field = format!("{field}.replica_column_proofs.{name}");
+        // Its members are private to the published crate, but not when it is written.
+        let bytes = encoding::to_bincode(&field, column)?;
+        let (_, rows, path): (u32, Vec<<P::Hasher as Hasher>::Domain>, P) =
+            encoding::from_bincode(&field, &bytes)?;
+        if rows.len() != layers {
+            let (expected, found) = (format!("{layers}, one for each layer"), rows.len().to_string());
+            return Err(Invalid::new(
+                "proof-count",
+                format!("{field}.column.rows"),
+                expected,
+                found,
+            ));
+        }
+        merkle::check_shape(&format!("{field}.inclusion_proof"), &path, nodes)
+    };
+    check("c_x", &columns.c_x)?;
+    for (name, parents) in [
+        ("drg_parents", &columns.drg_parents),
+        ("exp_parents", &columns.exp_parents),
+    ] {
+        for (index, column) in parents.iter().enumerate() {
+            check(&format!("{name}[{index}]"), column)?;
+        }
+    }
+    Ok(())
 }
 
 /// The published code says no.

@@ -63,7 +63,6 @@ impl Post {
             Invalid::field("registered_proof", expected, None)
         })?;
         let config = sector::post_config(&chosen, winning)?;
-        sector::check_built("registered_proof", config.sector_size.into())?;
         let prover = value::prover(fields)?;
         let randomness = value::element(fields, "randomness")?;
         let partition_index = match fields.remove("partition_index") {

@@ -15,10 +15,10 @@ use storage_proofs_porep::stacked::{self, StackedCompound, StackedDrg};
 use storage_proofs_post::fallback::{self, FallbackPoSt, FallbackPoStCompound, PublicSector};
 use storage_proofs_update::{EmptySectorUpdate, EmptySectorUpdateCompound};
 
-use crate::circuit::Tree;
 use crate::invalid::{Invalid, caught};
 use crate::porep::Commit;
 use crate::post::Post;
+use crate::shape::with_tree;
 use crate::snap::Update;
 
 type Domain = <TreeRHasher as Hasher>::Domain;
@@ -62,7 +62,7 @@ pub fn verify_post(
         false => window_post_setup_params(&post.config),
     };
     let key = prepared(vk)?;
-    caught("proof", || {
+    with_tree!(post.config.sector_size.into(), Tree => caught("proof", || {
         type Compound = FallbackPoStCompound<Tree>;
         let params = <Compound as CompoundProof<FallbackPoSt<'_, Tree>, _>>::setup(&SetupParams {
             vanilla_params,
@@ -82,7 +82,7 @@ pub fn verify_post(
             &requirements,
         )
         .map_err(|error| refused(&error))
-    })
+    }))
 }
 
 /// Verifies all partitions of a PoRep.
@@ -92,7 +92,7 @@ pub fn verify_post(
 pub fn verify_porep(commit: &Commit, vk: &[u8], proofs: &[u8]) -> Result<bool, Invalid> {
     let partitions = usize::from(commit.config.partitions);
     let key = prepared(vk)?;
-    caught("proof", || {
+    with_tree!(commit.seal.size, Tree => caught("proof", || {
         type Compound = StackedCompound<Tree, DefaultPieceHasher>;
         let vanilla_params = setup_params(&commit.config).map_err(|error| refused(&error))?;
         let params =
@@ -114,7 +114,7 @@ pub fn verify_porep(commit: &Commit, vk: &[u8], proofs: &[u8]) -> Result<bool, I
             &requirements,
         )
         .map_err(|error| refused(&error))
-    })
+    }))
 }
 
 /// Verifies all partitions of an update.
@@ -124,7 +124,7 @@ pub fn verify_porep(commit: &Commit, vk: &[u8], proofs: &[u8]) -> Result<bool, I
 pub fn verify_update(update: &Update, vk: &[u8], proofs: &[u8]) -> Result<bool, Invalid> {
     let partitions = update.partitions();
     let key = prepared(vk)?;
-    caught("proof", || {
+    with_tree!(update.size, Tree => caught("proof", || {
         type Compound = EmptySectorUpdateCompound<Tree>;
         let params = <Compound as CompoundProof<'_, EmptySectorUpdate<Tree>, _>>::setup(&SetupParams {
             vanilla_params: storage_proofs_update::SetupParams {
@@ -143,7 +143,7 @@ pub fn verify_update(update: &Update, vk: &[u8], proofs: &[u8]) -> Result<bool, 
             &(),
         )
         .map_err(|error| refused(&error))
-    })
+    }))
 }
 
 fn prepared(vk: &[u8]) -> Result<PreparedVerifyingKey<Bls12>, Invalid> {

@@ -65,9 +65,9 @@ mod tests {
     }
 
     #[test]
-    fn the_circuits_of_this_build_have_published_names() {
+    fn the_circuits_of_published_sector_sizes_have_published_names() {
         for kind in KINDS {
-            for size in crate::sector::SIZES {
+            for size in filecoin_proofs::constants::PUBLISHED_SECTOR_SIZES {
                 let identifier = Circuit::named(kind, size, None).unwrap().identifier().unwrap();
                 let id = Directory::id(&identifier);
                 let found = find(&id).unwrap_or_else(|| panic!("{kind} of {size}: {id}"));

@@ -15,9 +15,6 @@ const REGISTERED: [(&str, u64); 5] = [
     ("64GiB", 1 << 36),
 ];
 
-/// The sizes whose tree shape this build has.
-pub const SIZES: [u64; 3] = [1 << 11, 1 << 23, 1 << 29];
-
 /// What a request says of its proof: a registered one, by name or number, or a sector size alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chosen {
@@ -27,6 +24,33 @@ pub enum Chosen {
     Name(String),
     /// `sector_size`, in bytes.
     Size(u64),
+}
+
+impl Chosen {
+    /// A sector size, if it is one.
+    ///
+    /// # Errors
+    /// When there are no sectors of this size.
+    pub fn registered(bytes: u64) -> Result<Self, Invalid> {
+        if constants::SUPPORTED_SECTOR_SIZES.contains(&bytes) {
+            return Ok(Self::Size(bytes));
+        }
+        let expected = format!(
+            "a sector size, one of {}",
+            names(&constants::SUPPORTED_SECTOR_SIZES)
+        );
+        Err(Invalid::new(
+            "sector-size",
+            "sector_size",
+            expected,
+            format!("{bytes} bytes"),
+        ))
+    }
+}
+
+fn names(sizes: &[u64]) -> String {
+    let names: Vec<String> = sizes.iter().map(|size| size_name(*size)).collect();
+    names.join(", ")
 }
 
 /// Takes `registered_proof` or `sector_size` out of a request; `None` when there is neither.
@@ -87,19 +111,6 @@ pub fn size_name(bytes: u64) -> String {
         _ if bytes >= 1 << 20 => format!("{}MiB", bytes >> 20),
         _ => format!("{}KiB", bytes >> 10),
     }
-}
-
-/// Refuses a size whose tree shape isn't in this build.
-///
-/// # Errors
-/// `sector-size`.
-pub fn check_built(field: &str, bytes: u64) -> Result<(), Invalid> {
-    if SIZES.contains(&bytes) {
-        return Ok(());
-    }
-    let sizes = SIZES.map(size_name).join(", ");
-    let expected = format!("a sector size whose tree shape is in this build ({sizes})");
-    Err(Invalid::new("sector-size", field, expected, size_name(bytes)))
 }
 
 fn unknown(expected: &str, found: &str) -> Invalid {
@@ -167,6 +178,47 @@ impl Seal {
         seal_name(self.number)
     }
 
+    /// Partitions that the chain wants for a sector size.
+    #[must_use]
+    pub fn partitions(size: u64) -> u8 {
+        if size >= 1 << 35 { 10 } else { 1 }
+    }
+
+    /// Challenges that a sector of this size needs in all, at least.
+    #[must_use]
+    pub fn minimum_challenges(size: u64) -> u64 {
+        if size >= 1 << 35 { 176 } else { 2 }
+    }
+
+    /// Challenges of each partition, if there are so many; `None`: as many as the chain wants.
+    #[must_use]
+    pub fn challenges(size: u64, partitions: Option<u8>) -> u64 {
+        let partitions = partitions.unwrap_or_else(|| Self::partitions(size));
+        Self::minimum_challenges(size).div_ceil(u64::from(partitions).max(1))
+    }
+
+    /// Refuses partitions with more challenges than the published circuits take, for which they panic.
+    ///
+    /// # Errors
+    /// When there are too few of them for the sector size.
+    pub fn check_partitions(size: u64, partitions: Option<u8>) -> Result<(), Invalid> {
+        /// Challenges of a partition at most.
+        const MOST: u64 = 18;
+        match partitions {
+            Some(count) if Self::challenges(size, partitions) > MOST => {
+                let least = Self::minimum_challenges(size).div_ceil(MOST);
+                let expected = format!("at least {least} partitions for sectors of {}", size_name(size));
+                Err(Invalid::new(
+                    "partitions",
+                    "partitions",
+                    expected,
+                    count.to_string(),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// As the published crates take it; `partitions` replaces their own count.
     #[must_use]
     pub fn config(self, partitions: Option<u8>) -> PoRepConfig {
@@ -177,10 +229,9 @@ impl Seal {
             1 => (ApiVersion::V1_1_0, vec![]),
             _ => (ApiVersion::V1_2_0, vec![ApiFeature::SyntheticPoRep]),
         };
-        let natural = if self.size >= 1 << 35 { 10 } else { 1 };
         PoRepConfig {
             sector_size: SectorSize(self.size),
-            partitions: PoRepProofPartitions(partitions.unwrap_or(natural)),
+            partitions: PoRepProofPartitions(partitions.unwrap_or_else(|| Self::partitions(self.size))),
             porep_id,
             api_version,
             api_features: features,
@@ -287,10 +338,22 @@ pub fn update_size(chosen: &Chosen) -> Result<u64, Invalid> {
             .find(|(size, _)| *name == format!("StackedDrg{size}V1"))
             .map(|one| one.1),
     };
-    found.ok_or_else(|| match chosen {
+    let size = found.ok_or_else(|| match chosen {
         Chosen::Name(name) => unknown(EXPECTED, name),
         Chosen::Number(number) | Chosen::Size(number) => unknown(EXPECTED, &number.to_string()),
-    })
+    })?;
+    let nodes = usize::try_from(size / 32).unwrap_or(usize::MAX);
+    if storage_proofs_update::constants::ALLOWED_SECTOR_SIZES.contains(&nodes) {
+        return Ok(size);
+    }
+    // The published crates panic.
+    let expected = "a sector size that can be updated: any but 1GiB";
+    Err(Invalid::new(
+        "sector-size",
+        "sector_size",
+        expected,
+        size_name(size),
+    ))
 }
 
 #[cfg(test)]
@@ -340,6 +403,18 @@ mod tests {
         }
         let config = Seal::of(&Chosen::Size(2048)).unwrap().config(Some(2));
         assert_eq!((config.porep_id[0], usize::from(config.partitions)), (5, 2));
+        for (size, partitions, fits) in [
+            (35, Some(9), false),
+            (35, Some(10), true),
+            (36, None, true),
+            (11, Some(1), true),
+        ] {
+            assert_eq!(
+                Seal::check_partitions(1 << size, partitions).is_ok(),
+                fits,
+                "{size} {partitions:?}"
+            );
+        }
         for bad in [
             Chosen::Number(15),
             Chosen::Number(20),

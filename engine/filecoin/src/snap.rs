@@ -47,7 +47,6 @@ impl Update {
             Invalid::field("registered_proof", expected, None)
         })?;
         let size = sector::update_size(&chosen)?;
-        sector::check_built("registered_proof", size)?;
         Ok(Self {
             size,
             comm_r_old: value::commitment(fields, "comm_r_old")?,

@@ -15,12 +15,13 @@ use serde_json::{Map, Value};
 use storage_proofs_core::api_version::ApiVersion;
 use zeroize::Zeroizing;
 
-use crate::circuit::{Circuit, Tree};
+use crate::circuit::Circuit;
 use crate::invalid::{Invalid, caught};
 use crate::porep::{self, Commit};
 use crate::post::{self, Post};
 use crate::published::{self, PublicReplica};
 use crate::sector::{self, Seal};
+use crate::shape::with_tree;
 use crate::snap::Update;
 use crate::witness::witness_of;
 use crate::{encoding, snap};
@@ -227,7 +228,7 @@ impl Statement {
     /// # Errors
     /// When the proofs don't verify any more, or the circuit refuses them.
     pub fn witness(&self, k: usize, input: &[u8]) -> Result<Witness, Invalid> {
-        match self {
+        with_tree!(self.circuit().sector_size(), Tree => match self {
             Self::Post { post, .. } => {
                 let sectors: Vec<FallbackPoStSectorProof<Tree>> =
                     encoding::from_bincode(post::PROOFS, input)?;
@@ -256,7 +257,7 @@ impl Statement {
                     update.public::<Tree>(k)?,
                 )
             }
-        }
+        })
     }
 
     /// Verifies all proofs together, as the chain does. One partition alone of a WindowPoSt isn't what the chain takes, so

@@ -57,6 +57,11 @@ pub trait Desk {
     /// The most memory that a circom calculator may use.
     fn wasm_memory_bytes(&self) -> u64;
 
+    /// Memory for proofs and keys, in bytes; a partition that needs more is refused at submit.
+    fn memory_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Whether new jobs may use keys that anyone can forge under.
     fn allow_insecure_setup(&self) -> bool {
         true

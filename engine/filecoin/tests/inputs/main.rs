@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use filecoin_proofs::SectorShapeBase;
-use proofkeep_filecoin::invalid::Invalid;
 use serde_json::{Map, Value};
 
 /// The tree shape of 2 KiB sectors.
@@ -43,36 +42,4 @@ fn as_go<T: serde::Serialize>(all: &[T]) -> Vec<u8> {
         .map(|one| STANDARD.encode(bincode::serialize(one).unwrap()))
         .collect();
     serde_json::to_vec(&texts).unwrap()
-}
-
-/// One way to spoil an input: its name, what is done to it, and the code and the field that must come out.
-struct Case<T> {
-    name: &'static str,
-    spoil: fn(&mut T),
-    code: &'static str,
-    field: &'static str,
-}
-
-/// Spoils a fresh input in each way, and compares what the reader says.
-fn refused<T>(fresh: impl Fn() -> T, read: impl Fn(T) -> Result<(), Invalid>, cases: &[Case<T>]) {
-    read(fresh()).expect("the input as it is is accepted");
-    assert!(cases.len() >= 10, "at least ten malformed inputs of each kind");
-    for case in cases {
-        let mut input = fresh();
-        (case.spoil)(&mut input);
-        let refused = read(input)
-            .err()
-            .unwrap_or_else(|| panic!("{}: accepted", case.name));
-        assert_eq!(
-            (refused.code, refused.field.as_str()),
-            (case.code, case.field),
-            "{}: {refused}",
-            case.name
-        );
-        assert!(
-            !refused.expected.is_empty() && !refused.found.is_empty(),
-            "{}",
-            case.name
-        );
-    }
 }
