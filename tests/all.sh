@@ -68,6 +68,7 @@ if [ "$mode" != quick ]; then
   cargo_release clippy "${filecoin[@]}" --bin proofkeep "${filecoin_tests[@]}" --quiet -- -D warnings
   cargo_release build "${filecoin[@]}" --bin proofkeep
   cargo_release test "${filecoin[@]}" "${filecoin_tests[@]}"
+  PATH="${CARGO_TARGET_DIR:-$PWD/target}/release:$PATH" bash tests/readme.sh filecoin
 
   step "the README's commands"
   bash tests/readme.sh

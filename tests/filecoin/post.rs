@@ -1,14 +1,17 @@
+use std::ffi::OsStr;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use filecoin_proofs::constants::SectorShapeSub8;
 use filecoin_proofs::{FallbackPoStSectorProof, SectorShapeBase};
 use proofkeep_filecoin::circuit::Circuit;
 use proofkeep_filecoin::directory::{Content, Directory};
 use proofkeep_filecoin::post::Post;
 use proofkeep_filecoin::published::verify_post;
-use proofkeep_tests::harness::Daemon;
+use proofkeep_tests::harness::{Daemon, proofkeep};
 use serde_json::{Map, Value, json};
 
-use super::support::{daemon, fixture, parameters, post_request};
+use super::support::{daemon, fixture, parameters, post_request, sample};
 
 type Sectors = Vec<FallbackPoStSectorProof<SectorShapeBase>>;
 
@@ -159,4 +162,56 @@ fn what_is_malformed_is_422_with_its_field_and_nothing_is_synthesized() {
     assert_eq!(jobs["jobs"], json!([]), "no job was made: {jobs}");
     let stderr = daemon.kill();
     assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+/// Sectors of 16 KiB have another tree shape, and three of them are two partitions.
+#[test]
+fn a_window_post_of_larger_sectors_is_proved_in_its_two_partitions() {
+    let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let words = [
+        "params",
+        "generate",
+        "--kind",
+        "window-post",
+        "--sector-size",
+        "16KiB",
+        "--param-dir",
+    ];
+    let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+    words.push(directory.path().as_os_str());
+    assert_eq!(proofkeep(words).code, 0);
+    let (mut request, proofs) = sample("window-post", "16KiB", &[]);
+    let daemon = daemon(data.path(), directory.path());
+    request.insert("vanilla_proofs".to_owned(), daemon.upload(&proofs).into());
+    let job = prove(&daemon, &request);
+    assert_eq!(job["summary"]["proved"], 2, "{job}");
+    let id = job["id"].as_str().unwrap();
+    let proof = daemon
+        .get(&format!("/v1/jobs/{id}/proof?format=bytes"))
+        .expect(200)
+        .body;
+
+    request.remove("kind");
+    request.remove("vanilla_proofs");
+    let post = Post::take(&mut request, false).unwrap();
+    let all: Vec<FallbackPoStSectorProof<SectorShapeSub8>> = bincode::deserialize(&proofs).unwrap();
+    let sectors: Vec<(u64, [u8; 32])> = all
+        .iter()
+        .map(|sector| {
+            let comm_r: &[u8] = sector.comm_r.as_ref();
+            (sector.sector_id.into(), comm_r.try_into().unwrap())
+        })
+        .collect();
+    let identifier = Circuit::named("window-post", 1 << 14, None)
+        .unwrap()
+        .identifier()
+        .unwrap();
+    let vk = std::fs::read(Directory::new(directory.path()).file(&identifier, Content::Vk)).unwrap();
+    assert!(
+        verify_post(&post, &sectors, &vk, &proof).unwrap(),
+        "the published verifier"
+    );
+    let swapped = [&proof[192..], &proof[..192]].concat();
+    assert!(!verify_post(&post, &sectors, &vk, &swapped).unwrap());
+    assert!(daemon.terminate().success());
 }

@@ -11,7 +11,7 @@ use proofkeep_filecoin::snap::Update;
 use proofkeep_tests::harness::{Daemon, until_some_within};
 use serde_json::{Map, Value};
 
-use super::support::{daemon, fixture, parameters, porep_request, post_request, update_request};
+use super::support::{daemon, fixture, parameters, porep_request, post_request, succeeded, update_request};
 
 /// How long a step of a PoRep may take on a slow machine before it counts as hanging.
 const LONG: Duration = Duration::from_secs(900);
@@ -25,19 +25,6 @@ fn submit(daemon: &Daemon, mut request: Map<String, Value>, field: &str, proofs:
 
 fn shown(daemon: &Daemon, job: &str) -> Value {
     daemon.get(&format!("/v1/jobs/{job}")).expect(200).json()
-}
-
-fn succeeded(daemon: &Daemon, job: &str) -> Value {
-    // A PoRep may take longer than the harness waits for one step.
-    loop {
-        let answer = daemon.send("GET", &format!("/v1/jobs/{job}"), &[("Prefer", "wait=60")], None);
-        let job = answer.expect(200).json();
-        match job["state"].as_str() {
-            Some("succeeded") => return job,
-            Some("failed" | "cancelled" | "expired") => panic!("{job}"),
-            _ => {}
-        }
-    }
 }
 
 fn bytes(daemon: &Daemon, path: &str) -> Vec<u8> {

@@ -132,3 +132,49 @@ fn object(value: Value) -> Map<String, Value> {
         _ => Map::new(),
     }
 }
+
+/// Waits for a job's end, which is that it succeeded; answers the job.
+pub fn succeeded(daemon: &Daemon, job: &str) -> Value {
+    // A PoRep may take longer than the harness waits for one step.
+    loop {
+        let answer = daemon.send("GET", &format!("/v1/jobs/{job}"), &[("Prefer", "wait=60")], None);
+        let job = answer.expect(200).json();
+        match job["state"].as_str() {
+            Some("succeeded") => return job,
+            Some("failed" | "cancelled" | "expired") => panic!("{job}"),
+            _ => {}
+        }
+    }
+}
+
+/// What `filecoin sample` makes: a request without its vanilla proofs, and those.
+pub fn sample(kind: &str, size: &str, more: &[&str]) -> (Map<String, Value>, Vec<u8>) {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("sample");
+    let words = [
+        "--json",
+        "filecoin",
+        "sample",
+        "--kind",
+        kind,
+        "--sector-size",
+        size,
+        "--out",
+    ];
+    let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+    words.push(out.as_os_str());
+    words.extend(more.iter().map(OsStr::new));
+    let ran = proofkeep(words);
+    assert_eq!(ran.code, 0, "{kind}: {}", ran.stderr);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let mut request = object(told["fields"].clone());
+    let written = std::fs::read(out.join("request.json")).unwrap();
+    assert_eq!(
+        request,
+        serde_json::from_slice::<Map<String, Value>>(&written).unwrap()
+    );
+    request.insert("kind".to_owned(), kind.into());
+    let left = std::fs::read_dir(&out).unwrap().count();
+    assert_eq!(left, 2, "the sealed sectors are removed");
+    (request, std::fs::read(out.join("vanilla.bincode")).unwrap())
+}

@@ -59,8 +59,14 @@ pub const CASES: &[Case] = &[
         field: "registered_proof",
     },
     Case {
-        name: "sectors of 8 MiB",
-        spoil: |input| input.fields["sector_size"] = "8MiB".into(),
+        name: "sectors of another size, which have two partitions",
+        spoil: |input| input.fields["sector_size"] = "16KiB".into(),
+        code: "proof-count",
+        field: "vanilla_proofs",
+    },
+    Case {
+        name: "sectors of 512 MiB",
+        spoil: |input| input.fields["sector_size"] = "512MiB".into(),
         code: "needs-memory",
         field: "registered_proof",
     },
