@@ -48,10 +48,13 @@ pub enum Params {
     )]
     Preload(Named),
     /// Let keys go from the daemon's memory, as soon as nobody uses them
+    #[command(after_help = "Example: proofkeep params evict winning-post")]
     Evict(Named),
     /// Keep keys in the daemon's memory, whatever else needs room, until it ends; for longer: pinned_params
+    #[command(after_help = "Example: proofkeep params pin winning-post")]
     Pin(Named),
     /// Let keys go again when something else needs room
+    #[command(after_help = "Example: proofkeep params unpin winning-post")]
     Unpin(Named),
 }
 

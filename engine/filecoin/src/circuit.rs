@@ -87,9 +87,12 @@ impl Circuit {
         Some((kind, Self::named(kind, size, partitions).ok()?))
     }
 
-    /// The names of the parameter files that this build's circuits want, PoReps with as many partitions as the chain wants.
+    /// The names of the parameter files that circuits of published sector sizes want, PoReps with as many partitions as the
+    /// chain wants.
     pub fn ids() -> impl Iterator<Item = &'static str> {
-        let wanted = BUILT.iter().filter(|(_, (.., partitions))| partitions.is_none());
+        let wanted = BUILT.iter().filter(|(_, (_, size, partitions))| {
+            partitions.is_none() && constants::PUBLISHED_SECTOR_SIZES.contains(size)
+        });
         wanted.map(|(id, _)| id.as_str())
     }
 
