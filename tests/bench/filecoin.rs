@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use proofkeep_filecoin::circuit::KINDS;
-use proofkeep_tests::harness::{Daemon, Launch, proofkeep};
+use proofkeep_tests::harness::{Daemon, Launch, proofkeep, until};
 use proofkeep_tests::machine;
 use serde_json::{Map, Value, json};
 
@@ -196,6 +196,7 @@ fn through_the_daemon(side: &mut Side, parameters: &Path, kind: &str) {
         .start();
     let (mut fields, field, proofs) = request(kind);
     fields.insert("kind".to_owned(), kind.into());
+    until("there is a worker process", || !daemon.workers().is_empty());
     let mut processes = daemon.workers();
     processes.push(daemon.pid());
     for rounds in [&mut side.first, &mut side.second] {
