@@ -112,12 +112,22 @@ pub(crate) fn as_words(values: &[Scalar]) -> &[[u64; 4]] {
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
 }
 
-/// The same to be written, with limbs less than `r` only.
+/// A list of scalars as one of their limbs, in the same memory.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn as_words_mut(values: &mut [Scalar]) -> &mut [[u64; 4]] {
-    const { assert!(size_of::<Scalar>() == 32 && align_of::<Scalar>() == 8) };
-    // SAFETY: a scalar is four u64 limbs without padding, and any limbs are a valid value of the type.
-    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
+pub(crate) fn into_words(values: Vec<Scalar>) -> Vec<[u64; 4]> {
+    const { assert!(size_of::<Scalar>() == 32 && align_of::<Scalar>() == align_of::<[u64; 4]>()) };
+    let mut values = std::mem::ManuallyDrop::new(values);
+    // SAFETY: the memory is the list's, which gives it up; a scalar is four u64 limbs without padding, of that alignment.
+    unsafe { Vec::from_raw_parts(values.as_mut_ptr().cast(), values.len(), values.capacity()) }
+}
+
+/// The same back. The limbs are less than `r`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn from_words(words: Vec<[u64; 4]>) -> Vec<Scalar> {
+    const { assert!(size_of::<Scalar>() == 32 && align_of::<Scalar>() == align_of::<[u64; 4]>()) };
+    let mut words = std::mem::ManuallyDrop::new(words);
+    // SAFETY: as above, and any limbs are a valid value of the type.
+    unsafe { Vec::from_raw_parts(words.as_mut_ptr().cast(), words.len(), words.capacity()) }
 }
 
 /// Overwrites values that tell about a witness.

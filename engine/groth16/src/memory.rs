@@ -36,8 +36,8 @@ fn ifma_bytes(domain: u64, wires: u64, threads: usize) -> u64 {
     if proofkeep_ifma::Ifma::detect().is_none() {
         return 0;
     }
-    // Two lists of scalars and three of 40 bytes an element; at the end the result once more.
-    let quotient = (2 * 32 + 3 * 40) * domain;
+    // Three lists of 40 bytes an element: what they are made of goes before, the result comes when one is gone.
+    let quotient = 3 * 40 * domain;
     let h = 32 * domain + proofkeep_ifma::memory::<proofkeep_ifma::G1>(domain as usize, threads);
     quotient.max(h).max(proofkeep_ifma::memory::<proofkeep_ifma::G2>(
         wires as usize,

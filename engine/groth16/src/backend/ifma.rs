@@ -16,7 +16,7 @@ use crate::bases::BaseSet;
 use crate::control::{Control, Stopped};
 use crate::curve::{Curve, G1, G2};
 use crate::domain::Domain;
-use crate::field::{ScalarBytes, as_words, as_words_mut, wipe};
+use crate::field::{ScalarBytes, as_words, from_words, into_words};
 use crate::msm::msm;
 use crate::quotient::{HBasis, quotient};
 use crate::sums::{Groups, sums};
@@ -149,8 +149,8 @@ impl Backend for IfmaBackend {
     fn quotient(
         &self,
         domain: &Domain,
-        mut a: Vec<Scalar>,
-        mut b: Vec<Scalar>,
+        a: Vec<Scalar>,
+        b: Vec<Scalar>,
         basis: HBasis,
         control: &dyn Control,
     ) -> Result<Vec<Scalar>, Stopped> {
@@ -168,20 +168,17 @@ impl Backend for IfmaBackend {
             HBasis::Powers => proofkeep_ifma::Basis::Powers,
         };
         let progress = |done: u64, total: u64| control.progress(done, total);
-        let finished = proofkeep_ifma::quotient(
+        proofkeep_ifma::quotient(
             self.ifma,
             &self.pool,
             parts,
-            as_words_mut(&mut a),
-            as_words(&b),
+            into_words(a),
+            into_words(b),
             basis,
             &progress,
-        );
-        wipe(&mut b);
-        if finished.is_none() {
-            wipe(&mut a);
-        }
-        finished.map(|()| a).ok_or(Stopped)
+        )
+        .map(from_words)
+        .ok_or(Stopped)
     }
 
     fn msm_g1(

@@ -52,17 +52,19 @@ impl Drop for Secret {
     }
 }
 
-/// Replaces `a`, the values of `A·w` over the domain, by the canonical scalars of the H basis; `b` are the values of
-/// `B·w`. `progress` hears after each of the six transforms; where it breaks the result is `None` and `a` of no use.
+/// The canonical scalars of the H basis, from `a`, the values of `A·w` over the domain, and `b`, those of `B·w`, which are
+/// wiped as soon as they are read. `progress` hears after each of the six transforms; where it breaks there is no result.
+///
+/// Takes 120 bytes for each point of the domain at most, `a` and `b` among them.
 pub fn quotient(
     ifma: Ifma,
     pool: &ThreadPool,
     domain: Domain<'_>,
-    a: &mut [Words],
-    b: &[Words],
+    a: Vec<Words>,
+    b: Vec<Words>,
     basis: Basis,
     progress: &(dyn Fn(u64, u64) -> ControlFlow<()> + Sync),
-) -> Option<()> {
+) -> Option<Vec<Words>> {
     let n = 1 << domain.log2;
     assert!(n >= 64 && a.len() == n && b.len() == n && domain.coset.len() == n);
     assert!(domain.eighth_powers.len() == n / 16);
@@ -78,7 +80,7 @@ pub fn quotient(
             done += 1;
             progress(done, 6).is_continue().then_some(())
         };
-        let (mut x, mut y) = (work.load(a), work.load(b));
+        let (mut x, mut y) = (work.take(a), work.take(b));
         let mut z = Secret(x.0.clone());
         work.multiply(&mut z, &y);
         for values in [&mut x, &mut y] {
@@ -89,23 +91,22 @@ pub fn quotient(
         }
         work.multiply(&mut x, &y);
         drop(y);
-        match basis {
+        Some(match basis {
             Basis::OddCoset => {
                 work.interpolate(&mut z);
                 step()?;
                 work.to_coset(&mut z);
                 step()?;
-                work.difference(&x, &z, a);
+                work.difference(&x, &z)
             }
             Basis::Powers => {
                 work.interpolate(&mut x);
                 step()?;
                 work.interpolate(&mut z);
                 step()?;
-                work.halves(&z, &x, a);
+                work.halves(&z, &x)
             }
-        }
-        Some(())
+        })
     })
 }
 
@@ -117,13 +118,18 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn load(&self, values: &[Words]) -> Secret {
+    /// The values as vectors; they themselves are wiped.
+    fn take(&self, mut values: Vec<Words>) -> Secret {
         let mut out = vec![[ZERO; 5]; values.len() / 8];
         out.par_iter_mut()
             .with_min_len(CHUNK)
             .enumerate()
             // SAFETY: an `Ifma`, which the directions have, is only made on a processor that has the instructions.
-            .for_each(|(b, out)| unsafe { *out = load_strided(values, b) });
+            .for_each(|(b, out)| unsafe { *out = load_strided(&values, b) });
+        values
+            .par_iter_mut()
+            .with_min_len(CHUNK)
+            .for_each(Zeroize::zeroize);
         Secret(out)
     }
 
@@ -153,56 +159,63 @@ impl Work<'_> {
     }
 
     /// `2^16·x − 2^12·z`, out of Montgomery form.
-    fn difference(&self, x: &Secret, z: &Secret, out: &mut [Words]) {
-        let m = out.len() / 8;
-        let chunks: Vec<[Words; 8]> =
-            x.0.par_iter()
-                .zip(&z.0)
-                .with_min_len(CHUNK)
-                // SAFETY: as above.
-                .map(|(x, z)| unsafe { leave(x, z) })
-                .collect();
-        for (b, scalars) in chunks.iter().enumerate() {
-            for (lane, scalar) in scalars.iter().enumerate() {
-                out[lane * m + b] = *scalar;
-            }
-        }
-        wipe(chunks);
+    fn difference(&self, x: &Secret, z: &Secret) -> Vec<Words> {
+        let m = x.0.len();
+        scatter(
+            m,
+            // SAFETY: as above.
+            |b| unsafe { leave(&x.0[b], &z.0[b]) },
+            |lane, b| lane * m + b,
+        )
     }
 
     /// `h_j = (c_j − p_j·c^−j)/2` in natural order.
-    fn halves(&self, z: &Secret, x: &Secret, out: &mut [Words]) {
-        let n = out.len();
+    fn halves(&self, z: &Secret, x: &Secret) -> Vec<Words> {
+        let m = x.0.len();
         let log2 = self.domain.log2;
         let coset = self.domain.coset;
         let reverse = |index: usize| index.reverse_bits() >> (usize::BITS - log2);
         let of_c = power_of_two(&PRIME, 8 - 1 - log2 as i32);
-        let chunks: Vec<[Words; 8]> =
-            z.0.par_iter()
-                .zip(&x.0)
-                .enumerate()
-                .with_min_len(CHUNK)
-                .map(|(b, (z, x))| {
-                    // c^n = −1, so −c^−j = c^(n−j); for j = 0 the factor is negated below.
-                    let factors: [&[u64]; 8] = std::array::from_fn(|lane| {
-                        let j = reverse(lane * (n / 8) + b);
-                        &coset[reverse((n - j) % n)][..]
-                    });
-                    // SAFETY: as above.
-                    unsafe { leave_halves(z, x, &load(&factors), &of_c, b == 0) }
-                })
-                .collect();
-        for (b, scalars) in chunks.iter().enumerate() {
-            for (lane, scalar) in scalars.iter().enumerate() {
-                out[reverse(lane * (n / 8) + b)] = *scalar;
-            }
-        }
-        wipe(chunks);
+        scatter(
+            m,
+            |b| {
+                // c^n = −1, so −c^−j = c^(n−j); for j = 0 the factor is negated below.
+                let factors: [&[u64]; 8] = std::array::from_fn(|lane| {
+                    let j = reverse(lane * m + b);
+                    &coset[reverse((8 * m - j) % (8 * m))][..]
+                });
+                // SAFETY: as above.
+                unsafe { leave_halves(&z.0[b], &x.0[b], &load(&factors), &of_c, b == 0) }
+            },
+            |lane, b| reverse(lane * m + b),
+        )
     }
 }
 
-fn wipe(mut scalars: Vec<[Words; 8]>) {
-    scalars.iter_mut().for_each(Zeroize::zeroize);
+/// Vectors that are made, side by side, before their scalars are put where they belong.
+const BATCH: usize = 64 * CHUNK;
+
+/// The scalars of `m` vectors, each at its place.
+fn scatter(
+    m: usize,
+    vector: impl Fn(usize) -> [Words; 8] + Sync,
+    place: impl Fn(usize, usize) -> usize,
+) -> Vec<Words> {
+    let mut out = vec![[0; 4]; 8 * m];
+    for first in (0..m).step_by(BATCH) {
+        let mut batch: Vec<[Words; 8]> = (first..m.min(first + BATCH))
+            .into_par_iter()
+            .with_min_len(CHUNK)
+            .map(&vector)
+            .collect();
+        for (b, scalars) in (first..).zip(&batch) {
+            for (lane, scalar) in scalars.iter().enumerate() {
+                out[place(lane, b)] = *scalar;
+            }
+        }
+        batch.iter_mut().for_each(Zeroize::zeroize);
+    }
+    out
 }
 
 vectorized! {
