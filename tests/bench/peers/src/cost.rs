@@ -36,6 +36,11 @@ fn status(name: &str) -> f64 {
         / 1024.0
 }
 
+/// MiB of memory that this process has now.
+pub fn resident() -> f64 {
+    status("VmRSS:")
+}
+
 /// Does it once.
 pub fn round<T>(work: impl FnOnce() -> T) -> (Cost, T) {
     // What earlier rounds gave back goes to the system, and the peak starts anew, so that this round's growth is seen.

@@ -8,6 +8,7 @@
 //! | `PROOFKEEP_PEERS_BLOCKS` | blocks of the SHA-256 circuit: 1 is 2^15, 4 are 2^17 | `1` |
 //! | `PROOFKEEP_PEERS_ROUNDS` | rounds | 3 |
 //! | `PROOFKEEP_PEERS_MICRO` | least and most exponent of the micro benchmarks, `0` for none | `8,12` |
+//! | `PROOFKEEP_PEERS_PEAK` | exponents of the dense circuit whose peak of memory is measured | none |
 //! | `PROOFKEEP_PEERS_SVG` | where the plot goes | nowhere |
 //! | `PROOFKEEP_PEERS_SNARKJS` | snarkjs's `cli.cjs` | without it |
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
@@ -16,6 +17,7 @@ mod ark;
 mod circuits;
 mod cost;
 mod micro;
+mod peak;
 mod plot;
 mod provers;
 mod snarkjs;
@@ -43,6 +45,9 @@ fn numbers(name: &str, default: &str) -> Vec<usize> {
 }
 
 fn main() {
+    if let Ok(who) = std::env::var(peak::CHILD) {
+        return peak::child(&who);
+    }
     let threads = numbers("RAYON_NUM_THREADS", "1")[0].max(1);
     let rounds = numbers("PROOFKEEP_PEERS_ROUNDS", "3")[0].max(1);
     machine(threads, rounds);
@@ -62,6 +67,10 @@ fn main() {
     }
     if let [least, most] = numbers("PROOFKEEP_PEERS_MICRO", "8,12")[..] {
         micro::run(least as u32..=most as u32, rounds, threads);
+    }
+    let peaks = numbers("PROOFKEEP_PEERS_PEAK", "");
+    if !peaks.is_empty() {
+        peak::run(&peaks, threads);
     }
     if let Some(path) = std::env::var_os("PROOFKEEP_PEERS_SVG") {
         let title = format!(
