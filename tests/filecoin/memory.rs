@@ -9,7 +9,7 @@ use proofkeep_filecoin::sector::size_name;
 use proofkeep_tests::harness::{Daemon, Launch};
 use serde_json::{Map, Value, json};
 
-use super::support::{json_fixture, parameters};
+use super::support::{generate, json_fixture, launch, parameters, sample, succeeded};
 
 const GIB: u64 = 1 << 30;
 
@@ -125,4 +125,67 @@ fn the_counts_are_those_of_the_parameter_files() {
             "{kind}: {estimate} bytes of matrices by the counts, {real} on disk"
         );
     }
+}
+
+/// What a PoRep of so many partitions took: the worker process at most, and the most that was granted at once.
+fn took(partitions: u8) -> (u64, u64) {
+    let partitions = partitions.to_string();
+    generate(parameters(), "porep-c2", &["--partitions", &partitions]);
+    let (mut request, proof) = sample("porep-c2", "2KiB", &["--partitions", &partitions]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = launch(data.path(), parameters())
+        .args(["--memory", "8GiB"])
+        .start();
+    request.insert("vanilla_proof".to_owned(), daemon.upload(&proof).into());
+    let job = daemon
+        .post("/v1/jobs", &Value::Object(request))
+        .expect(202)
+        .json();
+    succeeded(&daemon, job["id"].as_str().unwrap());
+    let [worker] = daemon.workers()[..] else {
+        panic!("one device has one worker process")
+    };
+    let memory = daemon.get("/v1/status").expect(200).json()["memory"].clone();
+    let peak = peak_of(worker);
+    assert!(daemon.terminate().success());
+    (peak, memory["peak_reserved_bytes"].as_u64().unwrap())
+}
+
+/// The most that was resident of a process at once.
+fn peak_of(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    kib << 10
+}
+
+/// However many partitions wait, one is proved and one is ahead of it.
+#[test]
+fn five_partitions_take_no_more_memory_than_two_and_no_more_than_was_granted() {
+    let (two, granted) = took(2);
+    assert!(
+        two <= granted,
+        "two partitions took {two} bytes, granted were {granted}"
+    );
+    let many = setting("PROOFKEEP_FILECOIN_PARTITIONS", 5);
+    let (five, granted) = took(many);
+    println!("2 partitions: {two} bytes; {many}: {five}, granted {granted}");
+    assert!(
+        five <= granted,
+        "{many} partitions took {five} bytes, granted were {granted}"
+    );
+    assert!(
+        five <= two + two / 10,
+        "{many} partitions took {five} bytes, two {two}"
+    );
+}
+
+/// A count from the environment, at least `floor`.
+fn setting(name: &str, floor: u8) -> u8 {
+    let set = std::env::var(name).map_or(floor, |text| text.parse().unwrap());
+    assert!(set >= floor, "{name} is {set}, the least is {floor}");
+    set
 }

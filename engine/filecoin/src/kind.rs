@@ -1,7 +1,10 @@
 //! The kinds themselves: a request becomes a job in the daemon, a partition becomes a proof in a worker process.
 
+use proofkeep_engine::budget::AskedKey;
 use proofkeep_engine::kinds::groth16::{Check, Ready};
-use proofkeep_engine::kinds::{Defaults, Desk, Kind, Kinds, LoadTask, Plan, Prepared, SynthTask, Watch};
+use proofkeep_engine::kinds::{
+    Defaults, Desk, Kind, Kinds, LoadTask, Needs, Plan, Prepared, SynthTask, Watch,
+};
 use proofkeep_engine::problem::Problem;
 use proofkeep_engine::request::{common_fields, unknown_field};
 use proofkeep_groth16::backend::Backend as _;
@@ -113,11 +116,7 @@ impl Kind for Filecoin {
             );
             return Err(Problem::input("insecure-setup", detail));
         }
-        let largest = partitions
-            .iter()
-            .map(|input| input.len() as u64)
-            .max()
-            .unwrap_or(0);
+        let largest = partitions.iter().map(|input| input.len() as u64).max();
         let mut objects = Vec::with_capacity(partitions.len());
         for input in &partitions {
             objects.push(desk.keep(input)?);
@@ -134,8 +133,25 @@ impl Kind for Filecoin {
             fields: pinned.to_fields(),
             circuit: None,
             partitions: u32::try_from(partitions.len()).unwrap_or(u32::MAX),
-            ticket_bytes: self.ticket(&header, &identifier, largest, desk),
+            ticket_bytes: working_bytes(&header, largest, desk)
+                .saturating_add(ready::key_bytes(&directory, &id, &header)),
             objects,
+        })
+    }
+
+    fn needs(&self, request: &[u8], desk: &dyn Desk) -> Option<Needs> {
+        let pinned = Pinned::of_request(self.name(), request).ok()?;
+        let id = Directory::id(&pinned.statement.circuit().identifier().ok()?);
+        let directory = self.directory();
+        let header = ready::header(&directory, &id).ok()?;
+        let largest = pinned.inputs.iter().filter_map(|input| desk.size(*input)).max();
+        Some(Needs {
+            ticket_bytes: working_bytes(&header, largest, desk),
+            key: AskedKey {
+                key: pinned.key,
+                bytes: ready::key_bytes(&directory, &id, &header),
+                private: true,
+            },
         })
     }
 
@@ -294,17 +310,12 @@ impl Filecoin {
             .map_err(|invalid| input(&invalid))?;
         Ok(resident::header(&self.directory(), &identifier, pinned.key)?.vk)
     }
+}
 
-    /// Bytes for one partition, its key among them.
-    fn ticket(&self, header: &Header, identifier: &str, input: u64, desk: &dyn Desk) -> u64 {
-        ticket_bytes(header.domain, header.wires, desk.threads() as usize)
-            .saturating_add(ready::key_bytes(
-                &self.directory(),
-                &Directory::id(identifier),
-                header,
-            ))
-            .saturating_add(input.saturating_mul(8))
-    }
+/// Bytes for one partition, its key not among them.
+fn working_bytes(header: &Header, largest_input: Option<u64>, desk: &dyn Desk) -> u64 {
+    let prover = ticket_bytes(header.domain, header.wires, desk.threads() as usize);
+    prover.saturating_add(largest_input.unwrap_or(0).saturating_mul(8))
 }
 
 /// The input's own fault.

@@ -1,5 +1,6 @@
 //! The accounts themselves: pure, so that the scheduler can try a decision on a copy.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -37,10 +38,21 @@ pub struct Ask {
     pub process: ProcessId,
     /// Bytes, the key not included.
     pub bytes: u64,
-    /// The key that it pins, with its size.
-    pub key: Option<(Digest, u64)>,
+    /// The key that it pins.
+    pub key: Option<AskedKey>,
     /// It is for a critical job, which may use what is kept free for those.
     pub critical: bool,
+}
+
+/// The key that a ticket pins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskedKey {
+    /// What names it in memory.
+    pub key: Digest,
+    /// Bytes that one copy of it takes.
+    pub bytes: u64,
+    /// Each process has a copy of its own. Otherwise all map the same file, so that it counts once a machine.
+    pub private: bool,
 }
 
 /// There is no room now.
@@ -55,10 +67,12 @@ pub struct Short {
 /// A key as the accounts see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyState {
-    /// Bytes it counts for: what was announced or what is resident, whichever is more.
+    /// Bytes of one copy: what was announced or what is resident, whichever is more.
     pub bytes: u64,
-    /// Tickets that pin it.
-    pub pins: u32,
+    /// Each process has a copy of its own.
+    pub private: bool,
+    /// Tickets that pin it, by process.
+    pub pins: BTreeMap<ProcessId, u32>,
     /// Processes that have it resident.
     pub resident: BTreeSet<ProcessId>,
     /// It was asked to go.
@@ -68,6 +82,33 @@ pub struct KeyState {
 }
 
 impl KeyState {
+    /// Bytes it counts for.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let copies = match self.private {
+            true => {
+                let only_pinned = self
+                    .pins
+                    .keys()
+                    .filter(|process| !self.resident.contains(process));
+                self.resident.len() + only_pinned.count()
+            }
+            false => 1,
+        };
+        self.bytes.saturating_mul(copies as u64)
+    }
+
+    /// Whether a ticket pins it.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        !self.pins.is_empty()
+    }
+
+    /// Whether one more ticket in this process takes no more memory for it.
+    fn is_at(&self, process: ProcessId) -> bool {
+        !self.private || self.resident.contains(&process) || self.pins.contains_key(&process)
+    }
+
     /// How long nobody has pinned it, in milliseconds; 0 while somebody does.
     #[must_use]
     pub fn idle_ms(&self, now: Instant) -> u64 {
@@ -137,7 +178,7 @@ impl Accounts {
     #[must_use]
     pub fn reserved(&self) -> u64 {
         let tickets: u64 = self.tickets.values().map(|ask| ask.bytes).sum();
-        let keys: u64 = self.keys.values().map(|key| key.bytes).sum();
+        let keys: u64 = self.keys.values().map(KeyState::total).sum();
         tickets.saturating_add(keys)
     }
 
@@ -171,11 +212,13 @@ impl Accounts {
     }
 
     /// Bytes that the ask would add: a key that counts already costs nothing more.
-    fn cost(&self, ask: &Ask) -> u64 {
-        let key = match ask.key {
-            Some((circuit, bytes)) if !self.keys.contains_key(&circuit) => bytes,
-            _ => 0,
-        };
+    #[must_use]
+    pub fn cost(&self, ask: &Ask) -> u64 {
+        let key = ask.key.map_or(0, |asked| match self.keys.get(&asked.key) {
+            Some(known) if known.is_at(ask.process) => 0,
+            Some(known) => known.bytes,
+            None => asked.bytes,
+        });
         ask.bytes.saturating_add(key)
     }
 
@@ -198,18 +241,19 @@ impl Accounts {
             by = by.max(wanted.saturating_sub(urgent).saturating_sub(most));
         }
         if by > 0 {
-            let alone = ask.bytes.saturating_add(ask.key.map_or(0, |(_, bytes)| bytes));
+            let alone = ask.bytes.saturating_add(ask.key.map_or(0, |asked| asked.bytes));
             return Err(Short {
                 by,
                 never: alone > most,
             });
         }
-        if let Some((circuit, bytes)) = ask.key {
-            let key = self.keys.entry(circuit).or_insert(KeyState {
-                bytes,
+        if let Some(asked) = ask.key {
+            let key = self.keys.entry(asked.key).or_insert(KeyState {
+                bytes: asked.bytes,
+                private: asked.private,
                 ..KeyState::default()
             });
-            key.pins += 1;
+            *key.pins.entry(ask.process).or_default() += 1;
             (key.evicting, key.idle_since) = (false, None);
         }
         self.tickets.insert(ask.of, *ask);
@@ -224,10 +268,15 @@ impl Accounts {
     /// Ends a ticket.
     pub fn end(&mut self, of: TicketFor) {
         if let Some(ask) = self.tickets.remove(&of)
-            && let Some((circuit, _)) = ask.key
+            && let Some(AskedKey { key: circuit, .. }) = ask.key
         {
-            if let Some(key) = self.keys.get_mut(&circuit) {
-                key.pins -= 1;
+            if let Some(key) = self.keys.get_mut(&circuit)
+                && let Entry::Occupied(mut pins) = key.pins.entry(ask.process)
+            {
+                *pins.get_mut() -= 1;
+                if *pins.get() == 0 {
+                    pins.remove();
+                }
             }
             self.forget(circuit);
         }
@@ -250,7 +299,7 @@ impl Accounts {
     /// Notes that keys which nobody pins are idle from now on, if they weren't before. Nothing depends on it but what is
     /// shown of them.
     pub fn rest(&mut self, now: Instant) {
-        for key in self.keys.values_mut().filter(|key| key.pins == 0) {
+        for key in self.keys.values_mut().filter(|key| !key.is_pinned()) {
             key.idle_since.get_or_insert(now);
         }
     }
@@ -299,8 +348,8 @@ impl Accounts {
         let mut idle: Vec<(Digest, u64)> = self
             .keys
             .iter()
-            .filter(|(circuit, key)| key.pins == 0 && !key.evicting && !self.kept.contains(circuit))
-            .map(|(circuit, key)| (*circuit, key.bytes))
+            .filter(|(circuit, key)| !key.is_pinned() && !key.evicting && !self.kept.contains(circuit))
+            .map(|(circuit, key)| (*circuit, key.total()))
             .collect();
         idle.sort_by_key(|(circuit, bytes)| (std::cmp::Reverse(*bytes), *circuit));
         idle
@@ -311,8 +360,8 @@ impl Accounts {
     pub fn coming_back(&self) -> u64 {
         self.keys
             .values()
-            .filter(|key| key.pins == 0 && key.evicting)
-            .map(|key| key.bytes)
+            .filter(|key| !key.is_pinned() && key.evicting)
+            .map(KeyState::total)
             .sum()
     }
 
@@ -321,7 +370,7 @@ impl Accounts {
         if self
             .keys
             .get(&circuit)
-            .is_some_and(|key| key.pins == 0 && key.resident.is_empty())
+            .is_some_and(|key| !key.is_pinned() && key.resident.is_empty())
         {
             self.keys.remove(&circuit);
         }
@@ -352,7 +401,12 @@ mod tests {
             },
             process: process(spawn),
             bytes,
-            key: key.map(|(name, bytes)| (Digest([name; 32]), bytes)),
+            key: key.map(|(name, bytes)| AskedKey {
+                key: Digest([name; 32]),
+                bytes,
+                // Some of each in the books below.
+                private: name == 2,
+            }),
             critical: false,
         }
     }
@@ -395,6 +449,31 @@ mod tests {
         assert_eq!((accounts.idle_keys().len(), accounts.coming_back()), (0, 500));
         accounts.key(process(1), Digest([7; 32]), 0);
         assert_eq!(accounts.reserved(), 0);
+    }
+
+    #[test]
+    fn a_key_of_which_each_process_has_a_copy_counts_for_each() {
+        let mut accounts = Accounts::new(2000);
+        accounts.ask(&ask(1, 1, 100, Some((2, 500)))).unwrap();
+        accounts.ask(&ask(2, 1, 100, Some((2, 500)))).unwrap();
+        assert_eq!(accounts.reserved(), 700);
+        accounts.ask(&ask(3, 2, 100, Some((2, 500)))).unwrap();
+        assert_eq!(accounts.reserved(), 1300);
+        // It is resident where it was asked for: nothing more.
+        accounts.key(process(1), Digest([2; 32]), 500);
+        assert_eq!(accounts.reserved(), 1300);
+        let short = accounts.ask(&ask(4, 3, 201, Some((2, 500)))).unwrap_err();
+        assert_eq!((short.by, short.never), (1, false));
+        // What never came to be resident goes with its tickets.
+        accounts.end(ask(3, 2, 0, None).of);
+        accounts.end(ask(2, 1, 0, None).of);
+        accounts.end(ask(1, 1, 0, None).of);
+        assert_eq!(accounts.idle_keys(), vec![(Digest([2; 32]), 500)]);
+        accounts.key(process(2), Digest([2; 32]), 500);
+        assert_eq!(accounts.idle_keys(), vec![(Digest([2; 32]), 1000)]);
+        accounts.evicting(Digest([2; 32]));
+        accounts.process_gone(process(2));
+        assert_eq!(accounts.coming_back(), 500);
     }
 
     #[test]
@@ -523,9 +602,9 @@ mod tests {
                     Step::Gone(spawn) => accounts.process_gone(process(spawn)),
                 }
                 for (circuit, key) in accounts.keys() {
-                    let pins = accounts.tickets().filter(|ask| ask.key.is_some_and(|(other, _)| other == *circuit)).count();
-                    prop_assert_eq!(pins, key.pins as usize);
-                    prop_assert!(key.pins > 0 || !key.resident.is_empty());
+                    let pins = accounts.tickets().filter(|ask| ask.key.is_some_and(|asked| asked.key == *circuit));
+                    prop_assert_eq!(pins.count(), key.pins.values().sum::<u32>() as usize);
+                    prop_assert!(key.is_pinned() || !key.resident.is_empty());
                 }
             }
             for spawn in 1..4 {

@@ -1,8 +1,8 @@
 //! Bytes of memory: who may use how many.
 //!
 //! A [`Ledger`] knows the tickets in force and the proving keys that are resident. A ticket is asked for once and
-//! whole, pins its key, never grows, and ends when the memory is free. A resident key counts once a machine, since all
-//! worker processes map the same file. Who waits is not kept here: the scheduler looks again at every change, so no
+//! whole, pins its key, never grows, and ends when the memory is free. A resident key counts once a machine where all
+//! worker processes map the same file, and once a process where each has a copy of its own. Who waits is not kept here: the scheduler looks again at every change, so no
 //! wake-up can be lost.
 
 mod accounts;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use proofkeep_store::ids::{Digest, ProcessId};
 use tokio::sync::watch;
 
-pub use accounts::{Accounts, Ask, KeyState, Short, TicketFor};
+pub use accounts::{Accounts, Ask, AskedKey, KeyState, Short, TicketFor};
 pub use limits::{MachineMemory, OomCounter, is_short, machine_memory};
 
 /// The accounts, shared by the scheduler (who asks) and the readers of worker processes (who end).

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Circuit, Failure, FailureClass, OnFailure, Piece, Priority};
 
+use crate::budget::AskedKey;
 use crate::device::Threads;
 use crate::lease::Lease;
 use crate::problem::Problem;
@@ -82,10 +83,20 @@ pub struct Plan {
     pub circuit: Option<Digest>,
     /// Partitions, 1 to 1,024.
     pub partitions: u32,
-    /// Bytes of memory for the largest of them, its key not included.
+    /// Bytes of memory for the largest of them. The key of its circuit isn't included; one that lies elsewhere is, so that
+    /// what doesn't fit is refused at submit.
     pub ticket_bytes: u64,
     /// Objects that it needs.
     pub objects: Vec<Digest>,
+}
+
+/// What a partition needs whose key lies elsewhere than among the circuits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Bytes of memory, its key not included.
+    pub ticket_bytes: u64,
+    /// Its key.
+    pub key: AskedKey,
 }
 
 /// One synthesis, in a worker process.
@@ -188,6 +199,12 @@ pub trait Kind: Send + Sync + 'static {
         fields: serde_json::Map<String, serde_json::Value>,
         desk: &dyn Desk,
     ) -> Result<Plan, Problem>;
+
+    /// Daemon side: what the largest partition of an accepted request needs, for kinds whose keys lie elsewhere than among
+    /// the circuits. `None`: what the plan says. It may read files.
+    fn needs(&self, _request: &[u8], _desk: &dyn Desk) -> Option<Needs> {
+        None
+    }
 
     /// Worker side: makes the witness of one partition and checks it.
     ///

@@ -8,6 +8,10 @@ use proofkeep_store::records::{Failure, FailureClass, PartitionState, Priority};
 use super::{Decision, DeviceNow, OpenNow, ReadyNow, Snapshot, ticket_of};
 use crate::budget::{Accounts, Ask, TicketFor};
 
+/// A partition that asks for more than this is large: of those one is ahead of a slot of the processor, not two. The
+/// second would gain nothing, since its synthesis takes the cores from the proof before it, and would take its memory.
+const LARGE: u64 = 256 << 20;
+
 /// Everything that is to be done now, in the order in which it is to be done.
 #[must_use]
 pub fn decide(now: &Snapshot, accounts: &Accounts) -> Vec<Decision> {
@@ -36,6 +40,8 @@ struct Plan<'a> {
     reserved: BTreeSet<&'a str>,
     /// Syntheses decided on here, by process.
     started: BTreeMap<ProcessId, Vec<bool>>,
+    /// A large partition found no place, so who comes after it leaves it one: else small ones would overtake it for ever.
+    large_waits: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -46,6 +52,7 @@ impl<'a> Plan<'a> {
             decisions: Vec::new(),
             reserved: BTreeSet::new(),
             started: BTreeMap::new(),
+            large_waits: false,
         }
     }
 
@@ -163,6 +170,7 @@ impl<'a> Plan<'a> {
         for ready in &self.now.ready {
             let Some(device) = self.device_for(ready) else {
                 crowded_out += usize::from(ready.priority == Priority::Critical && !ready.alone);
+                self.large_waits |= is_large(ready);
                 continue;
             };
             let Some(process) = device.process else { continue };
@@ -176,7 +184,7 @@ impl<'a> Plan<'a> {
                 // The budget was made smaller since it was submitted: it waits for a larger one, alone.
                 Err(short) if short.never => {}
                 Err(short) => {
-                    self.make_room(short.by, ready.priority, ready.key.map(|(circuit, _)| circuit));
+                    self.make_room(short.by, ready.priority, ready.key.map(|asked| asked.key));
                     break;
                 }
             }
@@ -219,7 +227,11 @@ impl<'a> Plan<'a> {
         let mut devices: Vec<&'a DeviceNow> = self.now.devices.iter().filter(up).collect();
         devices.sort_by_key(|device| {
             let avoided = ready.avoid_device.as_deref() == Some(device.name.as_str());
-            (avoided, std::cmp::Reverse(self.room(device)), device.name.clone())
+            (
+                avoided,
+                std::cmp::Reverse(self.room(device, ready)),
+                device.name.clone(),
+            )
         });
         if ready.alone {
             // An empty one at once, else the one that will be empty first; its work only becomes less from here on, so it
@@ -233,12 +245,12 @@ impl<'a> Plan<'a> {
         }
         devices.into_iter().find(|device| {
             let process = device.process.is_some_and(|process| !self.has_loner(process));
-            process && !self.reserved.contains(device.name.as_str()) && self.room(device) > 0
+            process && !self.reserved.contains(device.name.as_str()) && self.room(device, ready) > 0
         })
     }
 
-    /// Partitions that may still be put ahead of a device.
-    fn room(&self, device: &DeviceNow) -> u32 {
+    /// Partitions like this one that may still be put ahead of a device.
+    fn room(&self, device: &DeviceNow, ready: &ReadyNow) -> u32 {
         let Some(process) = device.process else { return 0 };
         let ahead = self
             .now
@@ -247,7 +259,8 @@ impl<'a> Plan<'a> {
             .filter(|open| open.process == process && is_ahead(open));
         let started = self.started.get(&process).map_or(0, Vec::len);
         let ahead = u32::try_from(ahead.count() + started).unwrap_or(u32::MAX);
-        (2 * device.slots).saturating_sub(ahead)
+        let few = device.is_processor() && (self.large_waits || is_large(ready));
+        (if few { 1 } else { 2 } * device.slots).saturating_sub(ahead)
     }
 
     /// What a device's process has to do before it is empty: its open attempts, its import, and what starts there now.
@@ -362,6 +375,10 @@ fn order(open: &OpenNow) -> (std::cmp::Reverse<Priority>, u64, u32) {
         open.attempt.job.0,
         open.attempt.partition,
     )
+}
+
+fn is_large(ready: &ReadyNow) -> bool {
+    ready.ticket_bytes > LARGE
 }
 
 fn is_ahead(open: &OpenNow) -> bool {

@@ -1,7 +1,8 @@
 //! What runs next. Pure: a [`Snapshot`] of the store and the accounts of memory go in, [`Decision`]s come out.
 //!
 //! Priority, then the older job, then the lower partition. The head of the queue is never overtaken for memory. At most
-//! two partitions a slot are ahead of a device; who must run alone gets a process of its own.
+//! two partitions a slot are ahead of a device, and one if it is large and the device is the processor; who must run alone
+//! gets a process of its own.
 
 mod decide;
 mod follow;
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use proofkeep_store::ids::{Digest, JobNumber, Millis, ProcessId, Token, WorkerId};
 use proofkeep_store::records::{AttemptRef, Failure, PartitionState, Priority};
 
-use crate::budget::{Ask, TicketFor};
+use crate::budget::{Ask, AskedKey, TicketFor};
 
 pub use decide::decide;
 pub use follow::Follow;
@@ -156,8 +157,8 @@ pub struct ReadyNow {
     pub attempt: u32,
     /// Bytes it asks for.
     pub ticket_bytes: u64,
-    /// The key it needs, with its size.
-    pub key: Option<(Digest, u64)>,
+    /// The key it needs.
+    pub key: Option<AskedKey>,
     /// It must share its process with nobody.
     pub alone: bool,
     /// A device that failed it last.
@@ -171,6 +172,13 @@ pub struct ImportNow {
     pub circuit: Digest,
     /// Bytes it asks for.
     pub bytes: u64,
+}
+
+impl DeviceNow {
+    /// It proves on the cores that its syntheses run on.
+    fn is_processor(&self) -> bool {
+        self.name.starts_with("cpu:")
+    }
 }
 
 impl ReadyNow {

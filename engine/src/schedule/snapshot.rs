@@ -11,6 +11,7 @@ use proofkeep_store::records::{
 };
 use proofkeep_store::view::{self, ReadError, View};
 
+use crate::budget::AskedKey;
 use crate::kinds::groth16::import_bytes;
 
 use super::{Decision, DeviceNow, ImportNow, OpenNow, ReadyNow, Snapshot, is_over};
@@ -275,7 +276,11 @@ impl Look<'_> {
                     state: CircuitState::Ready,
                     facts,
                     ..
-                }) => Some((digest, facts.key_bytes)),
+                }) => Some(AskedKey {
+                    key: digest,
+                    bytes: facts.key_bytes,
+                    private: false,
+                }),
                 Some(Circuit {
                     state: CircuitState::Failed(failure),
                     ..
@@ -290,7 +295,7 @@ impl Look<'_> {
             Priority::Critical => live.budget,
             _ => live.budget.saturating_sub(live.reserve),
         };
-        if job.ticket_bytes.saturating_add(key.map_or(0, |(_, bytes)| bytes)) > most {
+        if job.ticket_bytes.saturating_add(key.map_or(0, |key| key.bytes)) > most {
             // The budget was made smaller since it was submitted; it waits for a larger one.
             return Ok(false);
         }

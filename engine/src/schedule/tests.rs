@@ -2,7 +2,7 @@
 use proofkeep_store::ids::{BootNumber, JournalNumber};
 
 use super::*;
-use crate::budget::Accounts;
+use crate::budget::{Accounts, AskedKey};
 
 fn process(spawn: u64) -> ProcessId {
     ProcessId {
@@ -121,6 +121,36 @@ fn two_a_slot_are_ahead_and_no_more() {
 }
 
 #[test]
+fn one_large_partition_is_ahead_of_the_processor_and_waits_no_longer_for_small_ones() {
+    let (accounts, large) = (Accounts::new(1 << 40), 1 << 30);
+    let mut now = one_device();
+    now.ready = (0..5)
+        .map(|partition| ready(Normal, 1, partition, large))
+        .collect();
+    assert_eq!(starts(&decide(&now, &accounts)), [(1, 0, 1)]);
+    now.open = vec![open(Normal, 1, 9, PartitionState::Proving, 1)];
+    assert_eq!(starts(&decide(&now, &accounts)), [(1, 0, 1)]);
+    // Small ones after it don't take the place that it waits for, small ones before it do.
+    now.open.push(open(Normal, 1, 8, PartitionState::Synthesized, 1));
+    now.ready.push(ready(Normal, 2, 0, 10));
+    assert!(starts(&decide(&now, &accounts)).is_empty());
+    now.ready.insert(0, ready(High, 3, 0, 10));
+    assert_eq!(starts(&decide(&now, &accounts)), [(3, 0, 1)]);
+    // A graphics card computes while the cores make witnesses for it.
+    now.ready.remove(0);
+    now.devices[0].name = "cuda:0".to_owned();
+    assert_eq!(starts(&decide(&now, &accounts)), [(1, 0, 1)]);
+    now.open.pop();
+    assert_eq!(starts(&decide(&now, &accounts)), [(1, 0, 1), (1, 1, 1)]);
+    // A critical one finds its place taken by another: that goes back.
+    let mut now = one_device();
+    now.open = vec![open(Normal, 1, 8, PartitionState::Synthesized, 1)];
+    now.devices[0].idle.clear();
+    now.ready = vec![ready(Critical, 2, 0, large)];
+    assert_eq!(decide(&now, &accounts), [Decision::GiveBack(attempt(1, 8))]);
+}
+
+#[test]
 fn the_head_is_never_overtaken_for_memory() {
     let mut now = one_device();
     now.devices[0].slots = 4;
@@ -161,7 +191,11 @@ fn idle_keys_go_before_the_head_waits_and_only_if_that_is_enough() {
     // Its own key isn't thrown away for it.
     let mut accounts = Accounts::new(1000);
     accounts.key(process(1), Digest([1; 32]), 500);
-    now.ready[0].key = Some((Digest([1; 32]), 500));
+    now.ready[0].key = Some(AskedKey {
+        key: Digest([1; 32]),
+        bytes: 500,
+        private: false,
+    });
     assert!(decide(&now, &accounts).is_empty());
 }
 

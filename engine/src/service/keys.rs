@@ -6,7 +6,7 @@ use proofkeep_store::ids::Digest;
 use proofkeep_store::records::{Failure, Priority};
 
 use super::Engine;
-use crate::budget::{Ask, TicketFor};
+use crate::budget::{Ask, AskedKey, TicketFor};
 use crate::problem::Problem;
 use crate::protocol::ToWorker;
 
@@ -60,7 +60,11 @@ impl Engine {
                 of,
                 process: process.id,
                 bytes: READING,
-                key: Some((load.key, load.bytes)),
+                key: Some(AskedKey {
+                    key: load.key,
+                    bytes: load.bytes,
+                    private: true,
+                }),
                 critical,
             };
             self.core.ledger.ask(&ask).map_err(|short| {

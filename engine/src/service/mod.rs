@@ -277,7 +277,7 @@ impl Engine {
         let retention = Retention {
             max_jobs: config.max_jobs,
         };
-        let run = Loop::new(Arc::clone(&core), fleet, retention, Arc::clone(&window), received);
+        let run = Loop::new(desk.clone(), fleet, retention, Arc::clone(&window), received);
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
             // Without the loop nothing would ever end, and all would look alive.
@@ -352,9 +352,9 @@ impl Engine {
             .sum();
         let keys = accounts.keys().iter().map(|(circuit, key)| KeyReport {
             circuit: *circuit,
-            bytes: key.bytes,
+            bytes: key.total(),
             resident: !key.resident.is_empty(),
-            evictable: key.pins == 0,
+            evictable: !key.is_pinned(),
             idle_ms: key.idle_ms(now),
         });
         MemoryReport {

@@ -21,6 +21,8 @@ use proofkeep_store::{CommitError, Handle};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
+use crate::desk::DaemonDesk;
+use crate::kinds::Needs;
 use crate::protocol::ToWorker;
 use crate::schedule::{Decision, Follow, Live, Retention, Snapshot, Walk, decide, snapshot};
 use crate::shared::Core;
@@ -38,6 +40,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 const REOPEN_AFTER: u64 = 2_000_000;
 /// Requests kept in memory for the next partitions of their jobs.
 const REQUESTS: usize = 8;
+/// Requests of which it is remembered what their partitions need.
+const NEEDS: usize = 4096;
 
 /// What the loop is told from outside.
 pub(super) enum Order {
@@ -61,6 +65,8 @@ pub(super) struct Window {
 
 pub(super) struct Loop {
     pub core: Arc<Core>,
+    /// What kinds may ask of the daemon.
+    desk: DaemonDesk,
     pub fleet: Fleet,
     pub retention: Retention,
     pub window: Arc<Window>,
@@ -73,23 +79,27 @@ pub(super) struct Loop {
     checks: Arc<AtomicUsize>,
     stop_checks: Arc<AtomicBool>,
     requests: BTreeMap<Digest, Arc<Vec<u8>>>,
+    /// What the partitions of a request need; `None`: what its job says.
+    needs: BTreeMap<Digest, Option<Needs>>,
     unreadable: bool,
 }
 
 impl Loop {
     pub fn new(
-        core: Arc<Core>,
+        desk: DaemonDesk,
         fleet: Fleet,
         retention: Retention,
         window: Arc<Window>,
         orders: tokio::sync::mpsc::UnboundedReceiver<Order>,
     ) -> Self {
+        let core = Arc::clone(&desk.core);
         let clock = core.clock.clone();
         let mut walk = Walk::default();
         walk.set_aside.extend(core.damage.report().set_aside.into_keys());
         let now = Instant::now();
         Self {
             core,
+            desk,
             fleet,
             retention,
             window,
@@ -102,6 +112,7 @@ impl Loop {
             checks: Arc::default(),
             stop_checks: Arc::default(),
             requests: BTreeMap::new(),
+            needs: BTreeMap::new(),
             unreadable: false,
         }
     }
@@ -143,9 +154,10 @@ impl Loop {
             self.slow_at = now + Duration::from_secs(1);
             self.once_a_second(now).await;
         }
-        let Some(seen) = self.look(stopping, slow) else {
+        let Some(mut seen) = self.look(stopping, slow) else {
             return false;
         };
+        self.name_keys(&mut seen);
         self.fleet.reconcile(&seen.open, stopping);
         self.send_imports_again();
         let decisions = decide(&seen, &self.core.ledger.snapshot());
@@ -255,13 +267,11 @@ impl Loop {
             .find(|ready| !started(ready.job, ready.partition));
         let accounts = self.core.ledger.snapshot();
         let short = head.filter(|ready| {
-            let key = ready
+            let known = ready
                 .key
-                .filter(|(circuit, _)| !accounts.keys().contains_key(circuit));
-            ready
-                .ticket_bytes
-                .saturating_add(key.map_or(0, |(_, bytes)| bytes))
-                > accounts.free()
+                .is_some_and(|asked| accounts.keys().contains_key(&asked.key));
+            let key = ready.key.filter(|_| !known).map_or(0, |asked| asked.bytes);
+            ready.ticket_bytes.saturating_add(key) > accounts.free()
         });
         *self.window.short_of_memory.lock() = short.map(|ready| ready.job);
     }

@@ -10,10 +10,11 @@ use proofkeep_store::records::{AttemptRef, Circuit, CircuitState, Failure, Failu
 use proofkeep_store::{query, vital};
 
 use super::super::check;
-use super::{Loop, REQUESTS};
+use super::{Loop, NEEDS, REQUESTS};
 use crate::budget::{Ask, TicketFor};
+use crate::kinds::Needs;
 use crate::protocol::{CircuitFiles, ToWorker, WirePiece, Work};
-use crate::schedule::ticket_of;
+use crate::schedule::{Snapshot, ticket_of};
 use crate::shared::{INSECURE_SETUP, LookError};
 use crate::workers::Process;
 use crate::workers::held::witness_lost;
@@ -61,6 +62,31 @@ impl Loop {
             ticket_bytes: ask.bytes,
             recheck,
         })
+    }
+
+    /// Names the keys that lie elsewhere than among the circuits, so that one counts once and not with each partition.
+    pub(super) fn name_keys(&mut self, seen: &mut Snapshot) {
+        for ready in seen.ready.iter_mut().filter(|ready| ready.key.is_none()) {
+            if let Some(needs) = self.needs_of(ready.job) {
+                (ready.ticket_bytes, ready.key) = (needs.ticket_bytes, Some(needs.key));
+            }
+        }
+    }
+
+    fn needs_of(&mut self, job: JobNumber) -> Option<Needs> {
+        let job = self.core.job(job).ok()?;
+        if let Some(known) = self.needs.get(&job.request) {
+            return *known;
+        }
+        // What can't be read is said when the partition is started; until then it counts as its job says.
+        let request = self.request(&job).ok()?;
+        let kind = self.core.kinds.get(&job.kind)?;
+        let needs = kind.needs(&request, &self.desk);
+        if self.needs.len() >= NEEDS {
+            self.needs.pop_first();
+        }
+        self.needs.insert(job.request, needs);
+        needs
     }
 
     fn request(&mut self, job: &Job) -> Result<Arc<Vec<u8>>, LookError> {
