@@ -50,6 +50,20 @@ pub(super) fn exit_when_it_runs_out() {
     EXIT.store(true, Ordering::Relaxed);
 }
 
+/// What is as large as this is mapped for itself, so that freeing it gives it back to the system.
+const MAPPED: libc::c_int = 1 << 20;
+
+/// From now on this process holds no large memory that it has freed. glibc would raise its limit up to 32 MiB with what
+/// it sees freed, and keep as much of each size as the busiest thread ever had, beside what other threads have.
+pub(super) fn give_back_at_once() {
+    // Elsewhere nothing is known to be kept.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: sets a number of the allocator, under its lock.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED)
+    };
+}
+
 /// Resident bytes now, and the most so far, as the kernel counts them.
 pub(super) fn resident() -> Option<(u64, u64)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

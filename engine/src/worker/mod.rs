@@ -89,6 +89,7 @@ fn run(args: &[String], kinds: Kinds) -> Result<(), Fatal> {
     }
     panics::install();
     memory::exit_when_it_runs_out();
+    memory::give_back_at_once();
     let _lock = birth::take_device(&arguments.data, &arguments.device)?;
     let mut reader = socket;
     let outbox = reader.try_clone().and_then(Outbox::start);

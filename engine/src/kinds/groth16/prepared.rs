@@ -207,6 +207,8 @@ impl Prepared for Ready {
             self.make_again(&pieces, watch)?;
         }
         self.pieces = pieces;
+        // Nothing needs the witness any more, and the next partition has the device while this one is assembled.
+        self.values = Zeroizing::default();
         Ok(proved)
     }
 
