@@ -28,6 +28,11 @@ impl Chain {
         Self { known: false, ..self }
     }
 
+    /// The public signal.
+    pub fn end(self) -> Scalar {
+        self.values()[self.steps]
+    }
+
     /// The start and all that follow from it.
     fn values(self) -> Vec<Scalar> {
         let start = Scalar::from(3).pow_vartime([0x9e37_79b9_7f4a_7c15]);

@@ -5,6 +5,7 @@
 //! | `PROOFKEEP_BENCH_LOG2` | domain of the proof that is measured | 15 |
 //! | `PROOFKEEP_BENCH_JOBS` | finished jobs in the store while the status is asked | 2000 |
 //! | `PROOFKEEP_BENCH_ROUNDS` | proofs of each kind | 3 |
+//! | `PROOFKEEP_BENCH_QUEUE` | partitions of the job that is held against calls of bellperson | 4 |
 //! | `PROOFKEEP_BENCH_ONLY` | parts to run, such as `store,status` | all |
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -12,6 +13,7 @@ mod chain;
 mod finished;
 mod latency;
 mod proof;
+mod scaling;
 mod store;
 mod times;
 
@@ -37,6 +39,9 @@ fn main() {
     }
     if wanted("proof") {
         proof::run(log2, rounds);
+    }
+    if wanted("scaling") {
+        scaling::run(log2, rounds, number("PROOFKEEP_BENCH_QUEUE", 4).max(1));
     }
     if wanted("status") {
         finished::run(number("PROOFKEEP_BENCH_JOBS", 2000));

@@ -24,16 +24,7 @@ pub fn run(log2: usize, rounds: usize) {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let chain = Chain::filling(log2);
-    let (circuit, witness) = chain.files();
-    fs::write(path("circuit.r1cs"), &circuit).unwrap();
-    fs::write(path("witness.wtns"), &witness).unwrap();
-    let words = ["groth16", "setup", "--insecure", "--seed", "bench"].map(Path::new);
-    let _ = proofkeep(
-        words
-            .into_iter()
-            .chain([&*path("circuit.r1cs"), &*path("circuit.zkey")]),
-    )
-    .expect(0);
+    let witness = make_key(chain, directory.path());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     println!(
         "proof: 2^{log2} constraints but two, dense wires, {threads} threads, medians of {rounds} interleaved rounds"
@@ -89,6 +80,21 @@ pub fn run(log2: usize, rounds: usize) {
     println!("  memory: {memory}");
 }
 
+/// Writes the circuit and a key of it; returns the witness.
+pub fn make_key(chain: Chain, directory: &Path) -> Vec<u8> {
+    let path = |name: &str| directory.join(name);
+    let (circuit, witness) = chain.files();
+    fs::write(path("circuit.r1cs"), &circuit).unwrap();
+    let words = ["groth16", "setup", "--insecure", "--seed", "bench"].map(Path::new);
+    let _ = proofkeep(
+        words
+            .into_iter()
+            .chain([&*path("circuit.r1cs"), &*path("circuit.zkey")]),
+    )
+    .expect(0);
+    witness
+}
+
 fn daemon(directory: &Path, witness: &[u8]) -> (Daemon, Value) {
     let daemon = Daemon::start(&directory.join("data"), &["--cpu-devices", "1"]);
     let read = |name: &str| fs::read(directory.join(name)).unwrap();
@@ -104,7 +110,7 @@ fn daemon(directory: &Path, witness: &[u8]) -> (Daemon, Value) {
 }
 
 /// From the submit to the end of the job, as one client sees it.
-fn prove(http: &Http, body: &Value) -> Value {
+pub fn prove(http: &Http, body: &Value) -> Value {
     let headers = [("content-type", "application/json"), ("prefer", "wait=300")];
     let job = http
         .send("POST", "/v1/jobs", &headers, Some(body.to_string().as_bytes()))

@@ -31,6 +31,8 @@ mod msm;
 #[cfg(target_arch = "x86_64")]
 mod ntt;
 #[cfg(target_arch = "x86_64")]
+pub mod rate;
+#[cfg(target_arch = "x86_64")]
 mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sums;

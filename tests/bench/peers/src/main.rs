@@ -16,6 +16,7 @@
 mod ark;
 mod circuits;
 mod cost;
+mod field;
 mod micro;
 mod peak;
 mod plot;
@@ -66,6 +67,7 @@ fn main() {
         compare(&name, &System::of(Hash { blocks }), rounds, threads, &mut bits);
     }
     if let [least, most] = numbers("PROOFKEEP_PEERS_MICRO", "8,12")[..] {
+        field::run(rounds);
         micro::run(least as u32..=most as u32, rounds, threads);
     }
     let peaks = numbers("PROOFKEEP_PEERS_PEAK", "");

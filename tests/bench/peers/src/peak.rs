@@ -1,7 +1,7 @@
 //! The peak of memory of one proof: every prover in a process of its own, with its own form of the key and nothing else.
 //!
 //! What is counted is `VmHWM` from the moment that key and circuit are there, the key itself included; loading it may have
-//! taken more.
+//! taken more. All of them give large buffers back to the system when they free them, as a worker process does.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -86,6 +86,11 @@ pub fn child(who: &str) {
     let log2 = arguments.next().unwrap().parse().unwrap();
     let threads = arguments.next().unwrap().parse().unwrap();
     let file = arguments.next().unwrap();
+    // SAFETY: sets a number of the allocator, under its lock.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20)
+    };
     let (before, cost) = if who == BELLPERSON {
         bellperson(log2, Path::new(&file))
     } else {
