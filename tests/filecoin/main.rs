@@ -4,6 +4,7 @@
 //! proofkeep-tests/filecoin --bins`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod cancel;
 mod malformed;
 mod memory;
 mod params;

@@ -9,19 +9,14 @@ use proofkeep_filecoin::porep::Asked;
 use proofkeep_filecoin::published::{verify_porep, verify_update};
 use proofkeep_filecoin::snap::Update;
 use proofkeep_tests::harness::{Daemon, until_some_within};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::support::{daemon, fixture, parameters, porep_request, post_request, succeeded, update_request};
+use super::support::{
+    daemon, fixture, parameters, porep_request, post_request, submit, succeeded, update_request,
+};
 
 /// How long a step of a PoRep may take on a slow machine before it counts as hanging.
 const LONG: Duration = Duration::from_secs(900);
-
-/// Submits a request with these vanilla proofs; answers the job's id.
-fn submit(daemon: &Daemon, mut request: Map<String, Value>, field: &str, proofs: &str) -> String {
-    request.insert(field.to_owned(), daemon.upload(&fixture(proofs)).into());
-    let answer = daemon.post("/v1/jobs", &Value::Object(request)).expect(202);
-    answer.json()["id"].as_str().unwrap().to_owned()
-}
 
 fn shown(daemon: &Daemon, job: &str) -> Value {
     daemon.get(&format!("/v1/jobs/{job}")).expect(200).json()

@@ -133,6 +133,13 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
+/// Submits a request with these vanilla proofs; answers the job's id.
+pub fn submit(daemon: &Daemon, mut request: Map<String, Value>, field: &str, proofs: &str) -> String {
+    request.insert(field.to_owned(), daemon.upload(&fixture(proofs)).into());
+    let answer = daemon.post("/v1/jobs", &Value::Object(request)).expect(202);
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
 /// Waits for a job's end, which is that it succeeded; answers the job.
 pub fn succeeded(daemon: &Daemon, job: &str) -> Value {
     // A PoRep may take longer than the harness waits for one step.
