@@ -1,6 +1,7 @@
 //! A client of the daemon's HTTP interface, as the command line uses it.
 
 mod jobs;
+mod socket;
 mod upload;
 
 use std::time::Duration;
@@ -22,7 +23,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Not an address of a daemon.
-    #[error("{server:?} is no address of a daemon; expected something like http://127.0.0.1:8420")]
+    #[error(
+        "{server:?} is no address of a daemon; expected something like http://127.0.0.1:8420 or unix:/path"
+    )]
     Address {
         /// What was given.
         server: String,
@@ -86,6 +89,9 @@ pub struct Reply {
 #[derive(Clone, Debug)]
 pub struct Client {
     agent: Agent,
+    /// As people name it.
+    server: String,
+    /// What paths follow in a request's URI.
     base: String,
 }
 
@@ -93,15 +99,32 @@ pub struct Client {
 pub type Headers<'a> = &'a [(&'a str, &'a str)];
 
 impl Client {
-    /// A client of the daemon at `http://HOST:PORT`. Nothing is sent yet.
+    /// A client of the daemon at `http://HOST:PORT` or `unix:/path`. Nothing is sent yet.
     ///
     /// # Errors
     /// When that is no such address.
     pub fn new(server: &str) -> Result<Self, ClientError> {
-        let base = server.trim_end_matches('/');
         let bad = || ClientError::Address {
             server: server.to_owned(),
         };
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_connect(Some(CONNECT))
+            .user_agent(concat!("proofkeep/", env!("CARGO_PKG_VERSION")))
+            .build();
+        if let Some(path) = server.strip_prefix("unix:") {
+            if path.is_empty() {
+                return Err(bad());
+            }
+            return Ok(Self {
+                agent: Agent::with_parts(config, socket::Socket::at(path), socket::Nowhere),
+                server: server.to_owned(),
+                base: "http://localhost".to_owned(),
+            });
+        }
+        let base = server.trim_end_matches('/');
         let host = base.strip_prefix("http://").ok_or_else(bad)?;
         let port_is_none = match host.rsplit_once(':') {
             Some((_, port)) if !port.ends_with(']') => port.parse::<u16>().is_err(),
@@ -110,15 +133,9 @@ impl Client {
         if host.is_empty() || host.contains(['/', '?', '#', '@']) || port_is_none {
             return Err(bad());
         }
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .timeout_connect(Some(CONNECT))
-            .user_agent(concat!("proofkeep/", env!("CARGO_PKG_VERSION")))
-            .build();
         Ok(Self {
             agent: config.into(),
+            server: base.to_owned(),
             base: base.to_owned(),
         })
     }
@@ -126,7 +143,7 @@ impl Client {
     /// Where the daemon is.
     #[must_use]
     pub fn server(&self) -> &str {
-        &self.base
+        &self.server
     }
 
     /// Reads something.
@@ -200,7 +217,7 @@ impl Client {
             serde_json::from_slice(&text).ok()
         };
         let body = body.ok_or_else(|| ClientError::Strange {
-            server: self.base.clone(),
+            server: self.server.clone(),
             status,
         })?;
         Ok(Reply { status, etag, body })
@@ -220,7 +237,7 @@ impl Client {
             request = request.header(*name, *value);
         }
         let request = request.body(body).map_err(|_| ClientError::Address {
-            server: self.base.clone(),
+            server: self.server.clone(),
         })?;
         self.agent.run(request).map_err(|error| self.unreachable(&error))
     }
@@ -245,7 +262,7 @@ impl Client {
                 })
             }
             _ => Err(ClientError::Strange {
-                server: self.base.clone(),
+                server: self.server.clone(),
                 status,
             }),
         }
@@ -258,7 +275,7 @@ impl Client {
 
     fn unreachable(&self, error: &ureq::Error) -> ClientError {
         ClientError::Unreachable {
-            server: self.base.clone(),
+            server: self.server.clone(),
             reason: match error {
                 ureq::Error::Io(error) => error.to_string(),
                 other => other.to_string(),
@@ -291,6 +308,7 @@ mod tests {
             "http://localhost:1/",
             "http://[::1]:8420",
             "http://[::1]",
+            "unix:/run/proofkeep/socket",
         ] {
             assert!(Client::new(good).is_ok(), "{good}");
         }
@@ -302,6 +320,7 @@ mod tests {
             "http://user@host",
             "http://127.0.0.1:99999",
             "http://127.0.0.1:",
+            "unix:",
         ] {
             assert!(
                 matches!(Client::new(bad), Err(ClientError::Address { .. })),

@@ -2,6 +2,7 @@
 //!
 //! An unknown key, a bad size or a bad duration is an error that names the file and the line, never a silent default.
 
+mod listen;
 mod quantity;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use listen::LISTEN;
+pub use listen::Listen;
 pub use quantity::{DURATION, SIZE, parse_duration, parse_size};
 use serde::Deserialize;
 
@@ -43,7 +46,7 @@ pub enum ConfigError {
         found: String,
     },
     /// Only loopback is served until tokens are there.
-    #[error("listen: {0} is not a loopback address; this version serves 127.0.0.1 and ::1 only")]
+    #[error("listen: {0} is not a loopback address; this version serves 127.0.0.1, ::1 and unix:/path only")]
     NotLoopback(SocketAddr),
 }
 
@@ -52,8 +55,8 @@ pub enum ConfigError {
 pub struct Config {
     /// Where everything is kept.
     pub data_dir: PathBuf,
-    /// Where HTTP is served; port 0 picks one.
-    pub listen: SocketAddr,
+    /// Where HTTP is served.
+    pub listen: Listen,
     /// Names in the `Host` header that are answered besides loopback ones.
     pub allowed_hosts: Vec<String>,
     /// CPU devices: slots of each.
@@ -126,7 +129,7 @@ impl Config {
         let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
         Self {
             data_dir: PathBuf::from("proofkeep-data"),
-            listen: SocketAddr::from(([127, 0, 0, 1], 8420)),
+            listen: Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8420))),
             allowed_hosts: Vec::new(),
             cpu_devices: vec![2],
             threads: u32::try_from(threads).unwrap_or(1),
@@ -201,7 +204,7 @@ impl Config {
             self.listen = listen
                 .get_ref()
                 .parse()
-                .map_err(|_| at_line(&listen, "listen", ADDRESS))?;
+                .map_err(|_| at_line(&listen, "listen", LISTEN))?;
         }
         self.data_dir = file.data_dir.unwrap_or(self.data_dir);
         self.allowed_hosts = file.allowed_hosts.unwrap_or(self.allowed_hosts);
@@ -234,7 +237,7 @@ impl Config {
         set(
             &get,
             "PROOFKEEP_LISTEN",
-            ADDRESS,
+            LISTEN,
             |text| text.parse().ok(),
             &mut self.listen,
         )?;
@@ -360,8 +363,10 @@ impl Config {
     /// # Errors
     /// When the address isn't loopback, or a number is out of range.
     pub fn checked(self) -> Result<Self, ConfigError> {
-        if !self.listen.ip().is_loopback() {
-            return Err(ConfigError::NotLoopback(self.listen));
+        if let Listen::Tcp(address) = self.listen
+            && !address.ip().is_loopback()
+        {
+            return Err(ConfigError::NotLoopback(address));
         }
         let value = |name: &str, expected, found: String| {
             Err(ConfigError::Value {
@@ -405,9 +410,6 @@ impl Config {
 
 /// Each takes a descriptor and some memory.
 const MAX_CONNECTIONS: usize = 100_000;
-
-/// What an address looks like, for errors.
-const ADDRESS: &str = "an address like 127.0.0.1:8420";
 
 /// Slots of all devices together; so many open attempts still end in one transaction when the daemon starts again.
 const MAX_SLOTS: u32 = 32;

@@ -19,13 +19,12 @@ use proofkeep_engine::service::{Engine, EngineConfig, StartError};
 use proofkeep_engine::workers::DeviceConfig;
 use proofkeep_store::{EXIT_STORE, OpenError, Store};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::Config;
-use crate::http::{Limits, Server, Settings, url};
+use crate::config::{Config, Listen};
+use crate::http::{Limits, Listener, Server, Settings};
 use crate::options::Options;
 
 /// Where in the data directory the daemon notes its address, for commands that find the directory in use.
@@ -51,7 +50,7 @@ pub enum DaemonError {
     )]
     Listen {
         /// Which.
-        address: std::net::SocketAddr,
+        address: Listen,
         /// Why.
         source: std::io::Error,
     },
@@ -134,14 +133,14 @@ pub fn run(config: Config, options: &Options) -> Result<(), DaemonError> {
 async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<(), DaemonError> {
     let mut stop = signals()?;
     let data = Store::lock(&config.data_dir, true)?;
-    let listener = TcpListener::bind(config.listen)
+    let listener = Listener::bind(&config.listen)
         .await
         .map_err(|source| DaemonError::Listen {
-            address: config.listen,
+            address: config.listen.clone(),
             source,
         })?;
-    announce(&listener)?;
-    let address = url(listener.local_addr()?);
+    let address = listener.url()?;
+    announce(&address)?;
     let server = Server::new(Settings {
         allowed_hosts: config.allowed_hosts.clone(),
         max_upload: config.max_upload,
@@ -261,9 +260,9 @@ fn note_address(path: &Path, address: &str) -> std::io::Result<()> {
 }
 
 /// Prints where the daemon listens, for people and for those who asked for port 0.
-fn announce(listener: &TcpListener) -> std::io::Result<()> {
+fn announce(address: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "listening on {}", url(listener.local_addr()?))?;
+    writeln!(stdout, "listening on {address}")?;
     stdout.flush()
 }
 

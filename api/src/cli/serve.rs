@@ -1,6 +1,5 @@
 //! `serve`: the daemon. Defaults, then `proofkeep.toml`, then `PROOFKEEP_*`, then these flags.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use clap::Args;
 use super::arguments;
 use super::exit::{CliError, Exit};
 use super::out::Out;
-use crate::config::{Config, ConfigError, parse_slots};
+use crate::config::{Config, ConfigError, Listen, parse_slots};
 use crate::daemon;
 use crate::options::Options;
 
@@ -31,9 +30,10 @@ pub struct Serve {
     /// Where everything is kept [default: proofkeep-data]
     #[arg(long, alias = "data", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Where HTTP is served; port 0 picks one and prints it [default: 127.0.0.1:8420]
+    /// Where HTTP is served: an address, whose port 0 picks one and prints it, or unix:/path for a
+    /// socket of yours alone [default: 127.0.0.1:8420]
     #[arg(long, value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
+    listen: Option<Listen>,
     /// A name in the Host header that is answered besides loopback ones
     #[arg(long = "allowed-host", value_name = "NAME")]
     allowed_hosts: Vec<String>,

@@ -10,7 +10,7 @@ use crate::client::{Client, ClientError};
 /// Which daemon.
 #[derive(Debug, Args)]
 pub struct Server {
-    /// The daemon's address
+    /// The daemon's address, or unix:/path
     #[arg(
         long,
         env = "PROOFKEEP_SERVER",

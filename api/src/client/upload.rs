@@ -51,7 +51,7 @@ impl Client {
             200..300 => Ok(true),
             404 => Ok(false),
             status => Err(ClientError::Strange {
-                server: self.base.clone(),
+                server: self.server.clone(),
                 status,
             }),
         }

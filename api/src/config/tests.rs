@@ -13,7 +13,7 @@ fn file(text: &str) -> Result<Config, ConfigError> {
 fn a_file_changes_what_it_names_and_nothing_else() {
     let config = file("listen = \"127.0.0.1:1\"\nmemory = \"2 GiB\"\ngrace = \"5s\"\n").unwrap();
     let expected = Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 1)),
+        listen: Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 1))),
         memory: 2 << 30,
         grace: Duration::from_secs(5),
         ..Config::defaults()
@@ -77,9 +77,23 @@ fn what_is_kept_for_critical_jobs_is_a_part_of_the_memory() {
 }
 
 #[test]
+fn a_socket_in_the_file_system_is_named_by_its_path() {
+    let config = file("listen = \"unix:/run/pk/socket\"\n").unwrap();
+    assert_eq!(config.listen, Listen::Unix("/run/pk/socket".into()));
+    assert!(config.checked().is_ok());
+    for bad in ["unix:", "unix", "localhost"] {
+        let error = file(&format!("listen = \"{bad}\"\n")).unwrap_err().to_string();
+        assert!(
+            error.contains("line 1") && error.contains("unix:/path"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn any_address_but_loopback_is_refused() {
     let config = Config {
-        listen: SocketAddr::from(([0, 0, 0, 0], 8420)),
+        listen: Listen::Tcp(SocketAddr::from(([0, 0, 0, 0], 8420))),
         ..Config::defaults()
     };
     assert!(config.checked().unwrap_err().to_string().contains("loopback"));

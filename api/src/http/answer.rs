@@ -5,7 +5,7 @@ use futures_util::Stream;
 use proofkeep_engine::problem::Problem;
 use serde_json::Value;
 use warp::Reply as _;
-use warp::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use warp::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use warp::http::{Response, StatusCode};
 
 /// A whole answer.
@@ -56,12 +56,34 @@ pub(super) fn with(mut answer: Answer, name: HeaderName, value: &str) -> Answer 
     answer
 }
 
-/// What every answer says: it may not be kept, and it is what its media type says.
+/// What every answer says: it may not be kept, it is what its media type says, and a browser that shows it runs nothing
+/// of it, puts it in no page of another site and tells nobody where it was.
+const ON_EVERY_ANSWER: [(&str, &str); 5] = [
+    ("cache-control", "no-store"),
+    ("x-content-type-options", "nosniff"),
+    (
+        "content-security-policy",
+        "default-src 'none'; frame-ancestors 'none'",
+    ),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-resource-policy", "same-origin"),
+];
+
+/// The answer with the headers that every one has; a handler's own stay.
 pub(super) fn finished(mut answer: Answer) -> Answer {
     let headers = answer.headers_mut();
-    headers
-        .entry(CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
-    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    for (name, value) in ON_EVERY_ANSWER {
+        headers
+            .entry(HeaderName::from_static(name))
+            .or_insert(HeaderValue::from_static(value));
+    }
     answer
+}
+
+/// The same headers for an answer that is written by hand.
+pub(super) fn as_lines() -> String {
+    ON_EVERY_ANSWER
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect()
 }

@@ -15,12 +15,12 @@ use hyper::server::conn::http1;
 use hyper::service::HttpService;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
-use super::problem;
+use super::listener::{Connection, Listener};
+use super::{answer, problem};
 
 /// What connections may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ const NO_DESCRIPTOR: Duration = Duration::from_millis(100);
 
 /// Serves until `end` is over, and then the requests that have begun.
 pub(super) async fn serve<S>(
-    listener: TcpListener,
+    listener: Listener,
     service: S,
     limits: Limits,
     end: impl Future<Output = ()> + Send,
@@ -69,7 +69,7 @@ pub(super) async fn serve<S>(
             accepted = listener.accept() => accepted,
         };
         let stream = match accepted {
-            Ok((stream, _)) => stream,
+            Ok(stream) => stream,
             Err(error) => {
                 not_accepted(&error).await;
                 continue;
@@ -98,7 +98,7 @@ pub(super) async fn serve<S>(
 }
 
 /// One connection, until it or the daemon ends.
-async fn one<S>(stream: TcpStream, service: S, patience: Duration, mut ended: watch::Receiver<bool>)
+async fn one<S>(stream: Connection, service: S, patience: Duration, mut ended: watch::Receiver<bool>)
 where
     S: HttpService<Incoming, Error = Infallible> + Send,
     S::Future: Send,
@@ -106,10 +106,6 @@ where
     <S::ResBody as Body>::Data: Send,
     <S::ResBody as Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // Answers are small; one that waits for another packet helps nobody.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection is slower than it could be");
-    }
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience)
@@ -140,16 +136,17 @@ fn refusal(most: usize) -> String {
     let problem = problem::too_many_connections(most);
     let body = problem::body(&problem, "/");
     format!(
-        "HTTP/1.1 {} Service Unavailable\r\ncontent-type: {}\r\nretry-after: 1\r\nconnection: close\r\n\
+        "HTTP/1.1 {} Service Unavailable\r\ncontent-type: {}\r\nretry-after: 1\r\nconnection: close\r\n{}\
          content-length: {}\r\n\r\n{body}",
         problem.status,
         problem::MEDIA_TYPE,
+        answer::as_lines(),
         body.len()
     )
 }
 
 /// Says that there is no place, and reads on for a moment: with something unread the close would take the answer along.
-async fn refuse(mut stream: TcpStream, refusal: &str) {
+async fn refuse(mut stream: Connection, refusal: &str) {
     let said = async {
         stream.write_all(refusal.as_bytes()).await?;
         stream.shutdown().await?;
@@ -187,14 +184,14 @@ fn noted(closed: Result<(), tokio::task::JoinError>) {
 
 /// A stream whose writes fail when the other side takes nothing for so long.
 struct Patient {
-    stream: TcpStream,
+    stream: Connection,
     patience: Duration,
     /// There while a write waits.
     waits: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    fn new(stream: TcpStream, patience: Duration) -> Self {
+    fn new(stream: Connection, patience: Duration) -> Self {
         Self {
             stream,
             patience,

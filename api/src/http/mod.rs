@@ -16,6 +16,7 @@ mod etag;
 mod events;
 mod health;
 mod jobs;
+mod listener;
 mod params;
 mod partitions;
 mod percent;
@@ -31,7 +32,6 @@ mod upload;
 mod verify;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -40,7 +40,6 @@ use hyper_util::service::TowerToHyperService;
 use parking_lot::Mutex;
 use proofkeep_engine::problem::Problem;
 use proofkeep_engine::service::Engine;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use warp::filters::path::FullPath;
 use warp::http::Method;
@@ -52,6 +51,7 @@ use answer::Answer;
 pub(crate) use connections::Limits;
 use context::Context;
 pub(crate) use context::Settings;
+pub(crate) use listener::Listener;
 use request::{Body, Request};
 use route::Target;
 use status::LastStatus;
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Answers requests until `end` is over, and then those that have begun.
-    pub async fn run(self, listener: TcpListener, end: impl Future<Output = ()> + Send + 'static) {
+    pub async fn run(self, listener: Listener, end: impl Future<Output = ()> + Send + 'static) {
         let limits = self.settings.connections;
         let server = self;
         let body = warp::body::stream().map(Body::new);
@@ -133,7 +133,7 @@ impl Server {
             )
             .recover(|rejection: Rejection| async move {
                 tracing::error!(?rejection, "a request was not routed");
-                Ok::<_, Infallible>(problem::answer(&problem::internal(), "/"))
+                Ok::<_, Infallible>(answer::finished(problem::answer(&problem::internal(), "/")))
             });
         let service = TowerToHyperService::new(warp::service(everything));
         connections::serve(listener, service, limits, end).await;
@@ -196,9 +196,4 @@ impl Server {
             .await
             .unwrap_or_else(|problem| problem::answer(&problem, &path))
     }
-}
-
-/// The address that clients use.
-pub(crate) fn url(address: SocketAddr) -> String {
-    format!("http://{address}")
 }
