@@ -4,10 +4,14 @@ mod jobs;
 mod socket;
 mod upload;
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio_rustls::rustls::crypto::ring::default_provider;
 use ureq::http::{Method, Request, Response};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, AsSendBody, Body};
 
 pub(crate) use jobs::pause;
@@ -24,7 +28,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub enum ClientError {
     /// Not an address of a daemon.
     #[error(
-        "{server:?} is no address of a daemon; expected something like http://127.0.0.1:8420 or unix:/path"
+        "{server:?} is no address of a daemon; expected something like http://127.0.0.1:8420, https://proofs.example:8420 or unix:/path"
     )]
     Address {
         /// What was given.
@@ -99,11 +103,20 @@ pub struct Client {
 pub type Headers<'a> = &'a [(&'a str, &'a str)];
 
 impl Client {
-    /// A client of the daemon at `http://HOST:PORT` or `unix:/path`. Nothing is sent yet.
+    /// A client of the daemon at `http://HOST:PORT`, `https://HOST:PORT` or `unix:/path`. Nothing is sent yet. By `https`
+    /// it must have a certificate that this system trusts.
     ///
     /// # Errors
     /// When that is no such address.
     pub fn new(server: &str) -> Result<Self, ClientError> {
+        Self::trusting(server, None)
+    }
+
+    /// The same, but of certificates it trusts those in a PEM file and what they have signed, and no others.
+    ///
+    /// # Errors
+    /// When that is no such address, or there is no certificate in the file.
+    pub fn trusting(server: &str, authorities: Option<&Path>) -> Result<Self, ClientError> {
         let bad = || ClientError::Address {
             server: server.to_owned(),
         };
@@ -112,6 +125,7 @@ impl Client {
             .max_redirects(0)
             .proxy(None)
             .timeout_connect(Some(CONNECT))
+            .tls_config(tls(authorities)?)
             .user_agent(concat!("proofkeep/", env!("CARGO_PKG_VERSION")))
             .build();
         if let Some(path) = server.strip_prefix("unix:") {
@@ -125,7 +139,10 @@ impl Client {
             });
         }
         let base = server.trim_end_matches('/');
-        let host = base.strip_prefix("http://").ok_or_else(bad)?;
+        let host = base
+            .strip_prefix("http://")
+            .or_else(|| base.strip_prefix("https://"))
+            .ok_or_else(bad)?;
         let port_is_none = match host.rsplit_once(':') {
             Some((_, port)) if !port.ends_with(']') => port.parse::<u16>().is_err(),
             _ => false,
@@ -284,6 +301,36 @@ impl Client {
     }
 }
 
+/// Whose certificates are trusted.
+fn tls(authorities: Option<&Path>) -> Result<TlsConfig, ClientError> {
+    let roots = match authorities {
+        None => RootCerts::PlatformVerifier,
+        Some(path) => RootCerts::Specific(Arc::new(certificates(path)?)),
+    };
+    Ok(TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(default_provider()))
+        .root_certs(roots)
+        .build())
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
+    let unusable = |reason: String| ClientError::File {
+        path: path.display().to_string(),
+        reason,
+    };
+    let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    let mut found = Vec::new();
+    for item in parse_pem(&pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| unusable(error.to_string()))? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        return Err(unusable("expected certificates in PEM, found none".to_owned()));
+    }
+    Ok(found)
+}
+
 /// A part of a path or query, with everything escaped that could be taken for something else.
 #[must_use]
 pub fn escape(text: &str) -> String {
@@ -309,12 +356,14 @@ mod tests {
             "http://[::1]:8420",
             "http://[::1]",
             "unix:/run/proofkeep/socket",
+            "https://localhost",
         ] {
             assert!(Client::new(good).is_ok(), "{good}");
         }
         for bad in [
             "127.0.0.1:8420",
-            "https://localhost",
+            "ftp://localhost",
+            "https://",
             "http://",
             "http://a/b",
             "http://user@host",

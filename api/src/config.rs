@@ -57,6 +57,10 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Where HTTP is served.
     pub listen: Listen,
+    /// Certificates for TLS, in PEM, the daemon's own first; with the key.
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the first of them, in PEM.
+    pub tls_key: Option<PathBuf>,
     /// Names in the `Host` header that are answered besides loopback ones.
     pub allowed_hosts: Vec<String>,
     /// CPU devices: slots of each.
@@ -101,6 +105,8 @@ pub struct Config {
 struct File {
     data_dir: Option<PathBuf>,
     listen: Option<toml::Spanned<String>>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
     allowed_hosts: Option<Vec<String>>,
     cpu_devices: Option<Vec<u32>>,
     threads: Option<u32>,
@@ -130,6 +136,8 @@ impl Config {
         Self {
             data_dir: PathBuf::from("proofkeep-data"),
             listen: Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8420))),
+            tls_cert: None,
+            tls_key: None,
             allowed_hosts: Vec::new(),
             cpu_devices: vec![2],
             threads: u32::try_from(threads).unwrap_or(1),
@@ -207,6 +215,8 @@ impl Config {
                 .map_err(|_| at_line(&listen, "listen", LISTEN))?;
         }
         self.data_dir = file.data_dir.unwrap_or(self.data_dir);
+        self.tls_cert = file.tls_cert.or(self.tls_cert);
+        self.tls_key = file.tls_key.or(self.tls_key);
         self.allowed_hosts = file.allowed_hosts.unwrap_or(self.allowed_hosts);
         self.cpu_devices = file.cpu_devices.unwrap_or(self.cpu_devices);
         self.threads = file.threads.unwrap_or(self.threads);
@@ -241,6 +251,13 @@ impl Config {
             |text| text.parse().ok(),
             &mut self.listen,
         )?;
+        for (name, into) in [
+            ("PROOFKEEP_TLS_CERT", &mut self.tls_cert),
+            ("PROOFKEEP_TLS_KEY", &mut self.tls_key),
+            ("PROOFKEEP_PARAM_DIR", &mut self.param_dir),
+        ] {
+            set(&get, name, "a path", |text| Some(Some(text.into())), into)?;
+        }
         set(
             &get,
             "PROOFKEEP_ALLOWED_HOSTS",
@@ -336,13 +353,6 @@ impl Config {
         )?;
         set(
             &get,
-            "PROOFKEEP_PARAM_DIR",
-            "a directory",
-            |text| Some(Some(text.into())),
-            &mut self.param_dir,
-        )?;
-        set(
-            &get,
             "PROOFKEEP_ALLOW_UNOFFICIAL_PARAMS",
             "true or false",
             |text| text.parse().ok(),
@@ -375,6 +385,24 @@ impl Config {
                 found,
             })
         };
+        match (&self.tls_cert, &self.tls_key) {
+            (None, None) => {}
+            (Some(_), Some(_)) if matches!(self.listen, Listen::Tcp(_)) => {}
+            (Some(_), Some(_)) => {
+                let expected = "none for a socket in the file system, whose owner alone can use it";
+                return value("tls_cert", expected, self.listen.to_string());
+            }
+            (Some(found), None) => {
+                return value("tls_key", "the key of tls_cert", found.display().to_string());
+            }
+            (None, Some(found)) => {
+                return value(
+                    "tls_cert",
+                    "the certificates of tls_key",
+                    found.display().to_string(),
+                );
+            }
+        }
         let slots = self
             .cpu_devices
             .iter()

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, Listen};
-use crate::http::{Limits, Listener, Server, Settings};
+use crate::http::{Limits, Listener, Server, Settings, Tls, TlsError};
 use crate::options::Options;
 
 /// Where in the data directory the daemon notes its address, for commands that find the directory in use.
@@ -54,6 +54,9 @@ pub enum DaemonError {
         /// Why.
         source: std::io::Error,
     },
+    /// No certificates, or not their key.
+    #[error("{0}")]
+    Tls(String),
     /// The engine.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -71,6 +74,12 @@ pub enum DaemonError {
     Deaf,
 }
 
+impl From<TlsError> for DaemonError {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(error.to_string())
+    }
+}
+
 impl From<OpenError> for DaemonError {
     fn from(error: OpenError) -> Self {
         Self::Start(error.into())
@@ -85,7 +94,7 @@ impl DaemonError {
             Self::Listen { .. } => "not-listening",
             Self::Start(StartError::Open(error)) => crate::cli::data::code(error),
             Self::Start(StartError::Recover(_)) => "not-recovered",
-            Self::Start(StartError::NoDevice) => "config",
+            Self::Start(StartError::NoDevice) | Self::Tls(_) => "config",
             Self::Start(StartError::System(_)) | Self::System(_) => "system",
             Self::Panicked => "panic",
             Self::Deaf => "http-ended",
@@ -132,8 +141,13 @@ pub fn run(config: Config, options: &Options) -> Result<(), DaemonError> {
 
 async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<(), DaemonError> {
     let mut stop = signals()?;
+    let tls = match (&config.tls_cert, &config.tls_key) {
+        (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate, key)?)),
+        _ => None,
+    };
+    let mut renewed = tls.as_ref().map(|_| signal(SignalKind::hangup())).transpose()?;
     let data = Store::lock(&config.data_dir, true)?;
-    let listener = Listener::bind(&config.listen)
+    let listener = Listener::bind(&config.listen, tls.clone())
         .await
         .map_err(|source| DaemonError::Listen {
             address: config.listen.clone(),
@@ -142,6 +156,7 @@ async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<
     let address = listener.url()?;
     announce(&address)?;
     let server = Server::new(Settings {
+        scheme: listener.scheme(),
         allowed_hosts: config.allowed_hosts.clone(),
         max_upload: config.max_upload,
         connections: Limits {
@@ -169,11 +184,14 @@ async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<
     let pinning = tokio::spawn(crate::pinned::keep(Arc::clone(&engine), pinned_params));
     tracing::info!(store = %engine.store().id(), data = %engine.data_dir().display(), "ready");
 
-    let deaf = tokio::select! {
-        // Only a signal says so; the sender lives as long as the process.
-        _ = stop.wait_for(|stop| *stop) => false,
-        // It ends only when it is told to.
-        _ = &mut answers => true,
+    let deaf = loop {
+        tokio::select! {
+            // Only a signal says so; the sender lives as long as the process.
+            _ = stop.wait_for(|stop| *stop) => break false,
+            // It ends only when it is told to.
+            _ = &mut answers => break true,
+            () = asked(&mut renewed) => read_again(tls.as_deref()),
+        }
     };
     tracing::info!(
         grace_s = grace.as_secs(),
@@ -192,6 +210,24 @@ async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Comes when somebody says that the certificates were renewed; never without TLS.
+async fn asked(renewed: &mut Option<Signal>) {
+    let came = match renewed {
+        Some(signal) => signal.recv().await,
+        None => None,
+    };
+    if came.is_none() {
+        std::future::pending().await
+    }
+}
+
+fn read_again(tls: Option<&Tls>) {
+    match tls.map(Tls::read_again) {
+        Some(Err(error)) => tracing::error!(%error, "the certificates stay as they were"),
+        _ => tracing::info!("the certificates were read again"),
+    }
 }
 
 /// Takes as many descriptors as the system allows, since a shell's usual limit is meant for programs with few files; the

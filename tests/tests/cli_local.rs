@@ -269,7 +269,8 @@ fn nobody_at_the_address_is_exit_code_5() {
         let ran = desk.run(&format!("{line} --server http://127.0.0.1:1")).expect(5);
         assert!(ran.stderr.contains("proofkeep serve"), "{}", ran.stderr);
     }
-    desk.run("ls --server https://127.0.0.1:1").expect(2);
+    desk.run("ls --server https://127.0.0.1:1").expect(5);
+    desk.run("ls --server ftp://127.0.0.1:1").expect(2);
 }
 
 #[test]

@@ -89,7 +89,10 @@ fn ask(server: &str, target: &Path, store: Option<&str>) -> Result<Value, CliErr
     if let Some(store) = store {
         body["store"] = store.into();
     }
-    Ok(Client::new(server)?.post("/v1/admin/backup", &[], &body)?.body)
+    let authorities = std::env::var_os("PROOFKEEP_CA").map(PathBuf::from);
+    Ok(Client::trusting(server, authorities.as_deref())?
+        .post("/v1/admin/backup", &[], &body)?
+        .body)
 }
 
 /// Where the daemon of a data directory listens: it notes that there.

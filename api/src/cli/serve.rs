@@ -34,6 +34,12 @@ pub struct Serve {
     /// socket of yours alone [default: 127.0.0.1:8420]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Listen>,
+    /// Certificates in PEM, to serve HTTPS; SIGHUP reads them and the key again
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Their key in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
     /// A name in the Host header that is answered besides loopback ones
     #[arg(long = "allowed-host", value_name = "NAME")]
     allowed_hosts: Vec<String>,
@@ -109,6 +115,8 @@ impl Serve {
         }
         set(self.data_dir, &mut config.data_dir);
         set(self.listen, &mut config.listen);
+        set(self.tls_cert.map(Some), &mut config.tls_cert);
+        set(self.tls_key.map(Some), &mut config.tls_key);
         set(self.cpu_devices.map(|slots| slots.0), &mut config.cpu_devices);
         set(self.threads, &mut config.threads);
         set(self.memory, &mut config.memory);

@@ -1,5 +1,7 @@
 //! The daemon that a command asks.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use proofkeep_formats::count;
 use serde_json::Value;
@@ -18,12 +20,15 @@ pub struct Server {
         default_value = "http://127.0.0.1:8420"
     )]
     server: String,
+    /// By https, trust these certificates in PEM instead of those that the system trusts
+    #[arg(long, env = "PROOFKEEP_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
 }
 
 impl Server {
     /// A client of it.
     pub fn client(&self) -> Result<Client, CliError> {
-        Ok(Client::new(&self.server)?)
+        Ok(Client::trusting(&self.server, self.ca.as_deref())?)
     }
 }
 

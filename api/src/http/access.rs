@@ -17,12 +17,16 @@ use super::problem::shown;
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     allowed_hosts: Vec<String>,
+    scheme: &'static str,
 }
 
 impl Access {
-    /// Loopback names, and `allowed_hosts` (with or without a port).
-    pub fn new(allowed_hosts: Vec<String>) -> Self {
-        Self { allowed_hosts }
+    /// Loopback names, and `allowed_hosts` (with or without a port), by `http` or `https`.
+    pub fn new(allowed_hosts: Vec<String>, scheme: &'static str) -> Self {
+        Self {
+            allowed_hosts,
+            scheme,
+        }
     }
 
     /// Lets a request in, or says why not.
@@ -45,7 +49,7 @@ impl Access {
             return Err(misdirected(detail));
         }
         if let Some(origin) = headers.get(ORIGIN)
-            && origin.as_bytes() != format!("http://{host}").as_bytes()
+            && origin.as_bytes() != format!("{}://{host}", self.scheme).as_bytes()
         {
             return Err(foreign(&String::from_utf8_lossy(origin.as_bytes())));
         }
@@ -102,7 +106,10 @@ mod tests {
     use super::*;
 
     fn check(method: Method, host: &'static str, headers: &[(&'static str, &'static str)]) -> u16 {
-        let access = Access::new(vec!["proofs.example".to_owned(), "other.example:99".to_owned()]);
+        let access = Access::new(
+            vec!["proofs.example".to_owned(), "other.example:99".to_owned()],
+            "http",
+        );
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
@@ -136,7 +143,7 @@ mod tests {
             assert_eq!(check(Method::GET, host, &[]), 421, "{host}");
         }
         assert_eq!(
-            Access::new(Vec::new())
+            Access::new(Vec::new(), "http")
                 .check(&Method::GET, None, &HeaderMap::new())
                 .unwrap_err()
                 .status,

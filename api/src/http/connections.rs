@@ -1,7 +1,7 @@
 //! Connections: how many there are, and how long one may keep its place without getting anywhere.
 //!
 //! warp's own server has no limit of either kind, so the filters are served by hyper here. HTTP/1.1 only: who speaks it
-//! can be given up at any byte, and nobody needs more of a daemon behind a proxy or on loopback.
+//! can be given up at any byte, and nobody needs more of such a daemon. A handshake counts as waiting for a header.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
-use super::listener::{Connection, Listener};
+use super::listener::{Accepted, Connection, Listener};
 use super::{answer, problem};
 
 /// What connections may take.
@@ -68,20 +68,22 @@ pub(super) async fn serve<S>(
             }
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok(stream) => stream,
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 not_accepted(&error).await;
                 continue;
             }
         };
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            let connection = one(stream, service.clone(), limits.patience, ended.clone());
+            let connection = one(accepted, service.clone(), limits.patience, ended.clone());
             open.spawn(async move {
                 connection.await;
                 drop(place);
             });
-        } else if let Ok(place) = Arc::clone(&refusals).try_acquire_owned() {
+        } else if let Ok(place) = Arc::clone(&refusals).try_acquire_owned()
+            && let Some(stream) = accepted.plain()
+        {
             let refusal = Arc::clone(&refusal);
             open.spawn(async move {
                 // Whether it was read or not, the place is needed.
@@ -98,7 +100,7 @@ pub(super) async fn serve<S>(
 }
 
 /// One connection, until it or the daemon ends.
-async fn one<S>(stream: Connection, service: S, patience: Duration, mut ended: watch::Receiver<bool>)
+async fn one<S>(accepted: Accepted, service: S, patience: Duration, mut ended: watch::Receiver<bool>)
 where
     S: HttpService<Incoming, Error = Infallible> + Send,
     S::Future: Send,
@@ -106,6 +108,19 @@ where
     <S::ResBody as Body>::Data: Send,
     <S::ResBody as Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let stream = tokio::select! {
+        stream = timeout(patience, accepted.ready()) => stream,
+        // Nobody has asked for anything yet.
+        _ = ended.wait_for(|ended| *ended) => return,
+    };
+    let stream = match stream {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a connection came to no handshake");
+            return;
+        }
+        Err(_) => return,
+    };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience)

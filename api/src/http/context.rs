@@ -25,6 +25,8 @@ const REMEMBERED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// What the daemon was told about HTTP.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    /// What is spoken: `http` or `https`.
+    pub scheme: &'static str,
     /// Names that are answered besides loopback ones.
     pub allowed_hosts: Vec<String>,
     /// The largest upload, in bytes.

@@ -1,4 +1,4 @@
-//! Where connections come from: an address, or a socket in the file system.
+//! Where connections come from: an address, with TLS or without, or a socket in the file system.
 //!
 //! A socket is for its owner: it has mode 0600 before anybody can connect to it. What a killed daemon left is removed,
 //! but only if nobody listens there: a lock on `PATH.lock`, held as long as the socket is served, says so among daemons,
@@ -6,16 +6,18 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
+use tokio_rustls::TlsAcceptor;
 
+use super::tls::Tls;
 use crate::config::Listen;
 
 /// Connections that wait to be taken.
@@ -29,10 +31,31 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 /// One connection, of whatever kind.
 pub(super) type Connection = Box<dyn Duplex>;
 
+/// A connection that was just taken.
+pub(super) struct Accepted {
+    stream: Connection,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Accepted {
+    /// The connection, after TLS's handshake if there is one.
+    pub async fn ready(self) -> io::Result<Connection> {
+        match self.tls {
+            Some(tls) => Ok(Box::new(tls.accept(self.stream).await?)),
+            None => Ok(self.stream),
+        }
+    }
+
+    /// The connection, to be told something at once; none where only a handshake would get that across.
+    pub fn plain(self) -> Option<Connection> {
+        self.tls.is_none().then_some(self.stream)
+    }
+}
+
 /// What is listened on.
 pub(crate) enum Listener {
     /// An address.
-    Tcp(TcpListener),
+    Tcp(TcpListener, Option<Arc<Tls>>),
     /// A socket in the file system.
     Unix(UnixListener, SocketFile),
 }
@@ -42,9 +65,9 @@ impl Listener {
     ///
     /// # Errors
     /// When somebody else does, or the system refuses.
-    pub async fn bind(at: &Listen) -> io::Result<Self> {
+    pub async fn bind(at: &Listen, tls: Option<Arc<Tls>>) -> io::Result<Self> {
         match at {
-            Listen::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address).await?)),
+            Listen::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address).await?, tls)),
             Listen::Unix(path) => {
                 let (listener, file) = SocketFile::serve(&std::path::absolute(path)?)?;
                 Ok(Self::Unix(UnixListener::from_std(listener)?, file))
@@ -52,35 +75,45 @@ impl Listener {
         }
     }
 
-    /// What clients are told: `http://127.0.0.1:8420` or `unix:/path`.
+    /// What is spoken: `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            Self::Tcp(_, Some(_)) => "https",
+            Self::Tcp(_, None) | Self::Unix(..) => "http",
+        }
+    }
+
+    /// What clients are told: `http://127.0.0.1:8420`, `https://…` or `unix:/path`.
     ///
     /// # Errors
     /// When the system doesn't say.
     pub fn url(&self) -> io::Result<String> {
         Ok(match self {
-            Self::Tcp(listener) => url(listener.local_addr()?),
+            Self::Tcp(listener, _) => format!("{}://{}", self.scheme(), listener.local_addr()?),
             Self::Unix(_, file) => format!("unix:{}", file.path.display()),
         })
     }
 
     /// The next connection.
-    pub(super) async fn accept(&self) -> io::Result<Connection> {
+    pub(super) async fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Self::Tcp(listener) => {
+            Self::Tcp(listener, tls) => {
                 let (stream, _) = listener.accept().await?;
                 // Answers are small; one that waits for another packet helps nobody.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection is slower than it could be");
                 }
-                Ok(Box::new(stream))
+                Ok(Accepted {
+                    stream: Box::new(stream),
+                    tls: tls.as_deref().map(Tls::acceptor),
+                })
             }
-            Self::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Unix(listener, _) => Ok(Accepted {
+                stream: Box::new(listener.accept().await?.0),
+                tls: None,
+            }),
         }
     }
-}
-
-fn url(address: SocketAddr) -> String {
-    format!("http://{address}")
 }
 
 /// A socket that this process serves; it is removed in the end.

@@ -28,6 +28,7 @@ mod query;
 mod request;
 mod route;
 mod status;
+mod tls;
 mod upload;
 mod verify;
 
@@ -55,6 +56,7 @@ pub(crate) use listener::Listener;
 use request::{Body, Request};
 use route::Target;
 use status::LastStatus;
+pub(crate) use tls::{Tls, TlsError};
 
 /// What the daemon can answer at the moment.
 #[derive(Clone)]
@@ -83,7 +85,7 @@ impl Server {
         Self {
             phase: Arc::new(Mutex::new(Phase::Starting)),
             stopping: watch::Sender::new(false),
-            access: Arc::new(Access::new(settings.allowed_hosts.clone())),
+            access: Arc::new(Access::new(settings.allowed_hosts.clone(), settings.scheme)),
             settings: Arc::new(settings),
             last_status: Arc::default(),
         }

@@ -257,6 +257,7 @@ mod tests {
             .await
             .unwrap();
         let settings = Settings {
+            scheme: "http",
             allowed_hosts: Vec::new(),
             max_upload: 0,
             connections: crate::http::Limits {
