@@ -14,6 +14,8 @@ use ureq::http::{Method, Request, Response};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, AsSendBody, Body};
 
+use crate::tokens::Secret;
+
 pub(crate) use jobs::pause;
 pub use jobs::{Ended, is_ended};
 
@@ -97,6 +99,7 @@ pub struct Client {
     server: String,
     /// What paths follow in a request's URI.
     base: String,
+    token: Option<Secret>,
 }
 
 /// A request's headers.
@@ -136,6 +139,7 @@ impl Client {
                 agent: Agent::with_parts(config, socket::Socket::at(path), socket::Nowhere),
                 server: server.to_owned(),
                 base: "http://localhost".to_owned(),
+                token: None,
             });
         }
         let base = server.trim_end_matches('/');
@@ -154,7 +158,14 @@ impl Client {
             agent: config.into(),
             server: base.to_owned(),
             base: base.to_owned(),
+            token: None,
         })
+    }
+
+    /// The same, with a token in every request.
+    pub(crate) fn with_token(mut self, token: Secret) -> Self {
+        self.token = Some(token);
+        self
     }
 
     /// Where the daemon is.
@@ -252,6 +263,9 @@ impl Client {
             .uri(format!("{}{path}", self.base));
         for (name, value) in headers {
             request = request.header(*name, *value);
+        }
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {}", token.show()));
         }
         let request = request.body(body).map_err(|_| ClientError::Address {
             server: self.server.clone(),

@@ -45,8 +45,11 @@ pub enum ConfigError {
         /// What was there.
         found: String,
     },
-    /// Only loopback is served until tokens are there.
-    #[error("listen: {0} is not a loopback address; this version serves 127.0.0.1, ::1 and unix:/path only")]
+    /// What is sent could be read on the way, tokens too.
+    #[error(
+        "listen: {0} is not a loopback address, and what is sent there can be read on the way: set tls_cert and tls_key, \
+         listen on 127.0.0.1, or set allow_plain_http = true where the network between them is yours"
+    )]
     NotLoopback(SocketAddr),
 }
 
@@ -63,6 +66,10 @@ pub struct Config {
     pub tls_key: Option<PathBuf>,
     /// Names in the `Host` header that are answered besides loopback ones.
     pub allowed_hosts: Vec<String>,
+    /// Nobody is let in without a token, also on the daemon's own machine.
+    pub require_token: bool,
+    /// Addresses besides loopback ones are listened on although nothing is encrypted.
+    pub allow_plain_http: bool,
     /// CPU devices: slots of each.
     pub cpu_devices: Vec<u32>,
     /// Threads of each CPU device.
@@ -108,6 +115,8 @@ struct File {
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
     allowed_hosts: Option<Vec<String>>,
+    require_token: Option<bool>,
+    allow_plain_http: Option<bool>,
     cpu_devices: Option<Vec<u32>>,
     threads: Option<u32>,
     memory: Option<toml::Spanned<String>>,
@@ -139,6 +148,8 @@ impl Config {
             tls_cert: None,
             tls_key: None,
             allowed_hosts: Vec::new(),
+            require_token: false,
+            allow_plain_http: false,
             cpu_devices: vec![2],
             threads: u32::try_from(threads).unwrap_or(1),
             memory: proofkeep_engine::budget::machine_memory().default_budget(),
@@ -218,6 +229,8 @@ impl Config {
         self.tls_cert = file.tls_cert.or(self.tls_cert);
         self.tls_key = file.tls_key.or(self.tls_key);
         self.allowed_hosts = file.allowed_hosts.unwrap_or(self.allowed_hosts);
+        self.require_token = file.require_token.unwrap_or(self.require_token);
+        self.allow_plain_http = file.allow_plain_http.unwrap_or(self.allow_plain_http);
         self.cpu_devices = file.cpu_devices.unwrap_or(self.cpu_devices);
         self.threads = file.threads.unwrap_or(self.threads);
         self.max_connections = file.max_connections.unwrap_or(self.max_connections);
@@ -265,6 +278,17 @@ impl Config {
             names,
             &mut self.allowed_hosts,
         )?;
+        for (name, into) in [
+            ("PROOFKEEP_REQUIRE_TOKEN", &mut self.require_token),
+            ("PROOFKEEP_ALLOW_PLAIN_HTTP", &mut self.allow_plain_http),
+            ("PROOFKEEP_ALLOW_INSECURE_SETUP", &mut self.allow_insecure_setup),
+            (
+                "PROOFKEEP_ALLOW_UNOFFICIAL_PARAMS",
+                &mut self.allow_unofficial_params,
+            ),
+        ] {
+            set(&get, name, "true or false", |text| text.parse().ok(), into)?;
+        }
         set(
             &get,
             "PROOFKEEP_CPU_DEVICES",
@@ -346,20 +370,6 @@ impl Config {
         )?;
         set(
             &get,
-            "PROOFKEEP_ALLOW_INSECURE_SETUP",
-            "true or false",
-            |text| text.parse().ok(),
-            &mut self.allow_insecure_setup,
-        )?;
-        set(
-            &get,
-            "PROOFKEEP_ALLOW_UNOFFICIAL_PARAMS",
-            "true or false",
-            |text| text.parse().ok(),
-            &mut self.allow_unofficial_params,
-        )?;
-        set(
-            &get,
             "PROOFKEEP_PINNED_PARAMS",
             "names, with commas between them",
             names,
@@ -371,10 +381,12 @@ impl Config {
     /// Checks what only the whole can tell.
     ///
     /// # Errors
-    /// When the address isn't loopback, or a number is out of range.
+    /// When the address isn't loopback and nothing says that this is meant, or a number is out of range.
     pub fn checked(self) -> Result<Self, ConfigError> {
         if let Listen::Tcp(address) = self.listen
             && !address.ip().is_loopback()
+            && !self.allow_plain_http
+            && self.tls_cert.is_none()
         {
             return Err(ConfigError::NotLoopback(address));
         }

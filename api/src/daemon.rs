@@ -26,6 +26,7 @@ use tracing_subscriber::EnvFilter;
 use crate::config::{Config, Listen};
 use crate::http::{Limits, Listener, Server, Settings, Tls, TlsError};
 use crate::options::Options;
+use crate::tokens::{TokenError, Tokens};
 
 /// Where in the data directory the daemon notes its address, for commands that find the directory in use.
 pub(crate) const ADDRESS: &str = "run/address";
@@ -57,6 +58,15 @@ pub enum DaemonError {
     /// No certificates, or not their key.
     #[error("{0}")]
     Tls(String),
+    /// Others could reach it, and nobody could be let in.
+    #[error(
+        "{0} can be reached from other machines, and there is no token: make one with `proofkeep token add NAME --data-dir \
+         DIR`, or listen on 127.0.0.1"
+    )]
+    NoToken(std::net::SocketAddr),
+    /// The list of tokens.
+    #[error("{0}")]
+    Tokens(String, &'static str),
     /// The engine.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -86,6 +96,12 @@ impl From<OpenError> for DaemonError {
     }
 }
 
+impl From<TokenError> for DaemonError {
+    fn from(error: TokenError) -> Self {
+        Self::Tokens(error.to_string(), error.code())
+    }
+}
+
 impl DaemonError {
     /// The stable code, for programs.
     #[must_use]
@@ -96,6 +112,8 @@ impl DaemonError {
             Self::Start(StartError::Recover(_)) => "not-recovered",
             Self::Start(StartError::NoDevice) | Self::Tls(_) => "config",
             Self::Start(StartError::System(_)) | Self::System(_) => "system",
+            Self::NoToken(_) => "no-token",
+            Self::Tokens(_, code) => code,
             Self::Panicked => "panic",
             Self::Deaf => "http-ended",
         }
@@ -147,24 +165,36 @@ async fn serve(config: Config, options: &Options, descriptors: usize) -> Result<
     };
     let mut renewed = tls.as_ref().map(|_| signal(SignalKind::hangup())).transpose()?;
     let data = Store::lock(&config.data_dir, true)?;
+    let tokens = Tokens::load(data.path())?;
+    if let Listen::Tcp(address) = config.listen
+        && !address.ip().is_loopback()
+        && tokens.list().is_empty()
+    {
+        return Err(DaemonError::NoToken(address));
+    }
     let listener = Listener::bind(&config.listen, tls.clone())
         .await
         .map_err(|source| DaemonError::Listen {
             address: config.listen.clone(),
             source,
         })?;
-    let address = listener.url()?;
-    announce(&address)?;
-    let server = Server::new(Settings {
-        scheme: listener.scheme(),
-        allowed_hosts: config.allowed_hosts.clone(),
-        max_upload: config.max_upload,
-        connections: Limits {
-            most: config.max_connections.min(descriptors / 2),
-            patience: config.client_timeout,
+    announce(&listener.url()?)?;
+    let address = listener.local_url()?;
+    let server = Server::new(
+        Settings {
+            scheme: listener.scheme(),
+            allowed_hosts: config.allowed_hosts.clone(),
+            listen: listener.ip()?,
+            require_token: config.require_token,
+            max_upload: config.max_upload,
+            connections: Limits {
+                most: config.max_connections.min(descriptors / 2),
+                patience: config.client_timeout,
+            },
+            test_build: options.test_build,
         },
-        test_build: options.test_build,
-    });
+        tokens,
+    );
     let (end, mut ending) = watch::channel(false);
     let mut answers = tokio::spawn(server.clone().run(listener, async move {
         // The other end is dropped only after this was sent.

@@ -13,6 +13,7 @@ pub mod options;
 #[cfg(feature = "filecoin")]
 mod pinned;
 mod render;
+mod tokens;
 
 use std::process::ExitCode;
 

@@ -4,10 +4,12 @@
 //! through a round all the same; a note that is lost only means another round.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -56,7 +58,7 @@ pub(crate) struct Scrubbing {
 
 impl Scrubbing {
     /// Starts it. `every` of zero starts nothing.
-    pub fn start(core: Arc<Core>, note: PathBuf, every: Duration) -> std::io::Result<Self> {
+    pub fn start(core: Arc<Core>, note: PathBuf, every: Duration) -> io::Result<Self> {
         let report = Arc::new(Mutex::new(ScrubReport {
             every_ms: u64::try_from(every.as_millis()).unwrap_or(u64::MAX),
             ..ScrubReport::default()
@@ -221,13 +223,25 @@ impl Rounds {
             },
             report.ended_at.map_or(0, |at| at.0),
         );
-        if let Err(error) = fs::write(&self.note, text) {
+        if let Err(error) = written(&self.note, &text) {
             tracing::warn!(
                 "{} can't be written: {error}; the next start checks the store from its beginning",
                 self.note.display()
             );
         }
     }
+}
+
+/// Replaces the note, which is its owner's like everything in the data directory.
+fn written(note: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(note)?;
+    file.write_all(text.as_bytes())
 }
 
 impl Overseer for Rounds {

@@ -11,7 +11,7 @@ use http_support::{Server, problem};
 use proofkeep_tests::harness::Answer;
 
 /// Paths with something for each open part, and the methods that they have.
-const ROUTES: [(&str, &str); 31] = [
+const ROUTES: [(&str, &str); 33] = [
     ("/livez", "GET, HEAD"),
     ("/readyz", "GET, HEAD"),
     ("/status", "GET, HEAD"),
@@ -23,6 +23,8 @@ const ROUTES: [(&str, &str); 31] = [
     ("/v1/circuits/{}/vk", "GET, HEAD"),
     ("/v1/circuits/{}/prove", "POST"),
     ("/v1/admin/backup", "POST"),
+    ("/v1/tokens", "GET, POST, HEAD"),
+    ("/v1/tokens/{}", "DELETE"),
     ("/v1/params", "GET, HEAD"),
     ("/v1/params/{}", "GET, HEAD"),
     ("/v1/params/{}/evict", "POST"),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::data::{CACHE, DataDir, options, refused};
 use super::exit::{CliError, Exit};
 use super::out::Out;
+use super::server::Credentials;
 use crate::client::Client;
 use crate::render::backup::{draw, text, warning};
 
@@ -33,6 +34,8 @@ pub struct Backup {
     /// The daemon that makes it [default: the one that has the data directory, if there is one]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 #[derive(Debug, Args)]
@@ -51,7 +54,7 @@ pub struct Restore {
 
 pub fn run(command: &Backup, out: &Out) -> Result<Exit, CliError> {
     let value = match &command.server {
-        Some(server) => ask(server, &command.target, None)?,
+        Some(server) => ask(&command.credentials.client(server)?, &command.target, None)?,
         None => make(command, out)?,
     };
     out.data(&value, || text(&value));
@@ -76,27 +79,28 @@ fn make(command: &Backup, out: &Out) -> Result<Value, CliError> {
                 path.display()
             ));
             let store = store_of(&path);
-            ask(&server, &command.target, store.as_deref())
-                .map_err(|error| error.about(format!("pid {pid} has {}", path.display())))
+            ask(
+                &command.credentials.client(&server)?,
+                &command.target,
+                store.as_deref(),
+            )
+            .map_err(|error| error.about(format!("pid {pid} has {}", path.display())))
         }
         Err(error) => Err(refused(error, &path, "use proofkeep backup --server")),
     }
 }
 
 /// Has a daemon make it.
-fn ask(server: &str, target: &Path, store: Option<&str>) -> Result<Value, CliError> {
+fn ask(client: &Client, target: &Path, store: Option<&str>) -> Result<Value, CliError> {
     let mut body = json!({ "target": absolute(target)?.display().to_string() });
     if let Some(store) = store {
         body["store"] = store.into();
     }
-    let authorities = std::env::var_os("PROOFKEEP_CA").map(PathBuf::from);
-    Ok(Client::trusting(server, authorities.as_deref())?
-        .post("/v1/admin/backup", &[], &body)?
-        .body)
+    Ok(client.post("/v1/admin/backup", &[], &body)?.body)
 }
 
 /// Where the daemon of a data directory listens: it notes that there.
-fn daemon_of(data: &Path) -> String {
+pub fn daemon_of(data: &Path) -> String {
     let noted = fs::read_to_string(data.join(crate::daemon::ADDRESS)).ok();
     noted
         .map(|text| text.trim().to_owned())

@@ -33,6 +33,7 @@ pub(crate) mod server;
 pub(crate) mod show;
 mod status;
 mod submit;
+mod token;
 mod verify;
 mod wait;
 mod wtns;
@@ -95,6 +96,9 @@ enum Command {
     /// Register circuits with the daemon, or make a key for tests
     #[command(subcommand)]
     Circuit(circuit::Circuit),
+    /// Say who may use the daemon over a network
+    #[command(subcommand)]
+    Token(token::Token),
     /// Show the journal of a data directory that no daemon uses
     History(history::History),
     /// Check everything that must hold in a data directory that no daemon uses; changes nothing
@@ -162,6 +166,7 @@ pub(crate) fn run(options: Options) -> ExitCode {
         Command::Proof(command) => proof::run(&command, &out),
         Command::Verify(command) => verify::run(&command, &out),
         Command::Status(command) => status::run(&command, &out),
+        Command::Token(command) => token::run(&command, &out),
         Command::Circuit(command) => circuit::run(command, &out),
         Command::History(command) => history::run(&command, &out),
         Command::Fsck(command) => fsck::run(&command, &out),

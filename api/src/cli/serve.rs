@@ -43,6 +43,13 @@ pub struct Serve {
     /// A name in the Host header that is answered besides loopback ones
     #[arg(long = "allowed-host", value_name = "NAME")]
     allowed_hosts: Vec<String>,
+    /// Whether nobody is let in without a token, also on this machine: for a proxy in front, or several
+    /// users [default: false]
+    #[arg(long, value_name = "BOOL")]
+    require_token: Option<bool>,
+    /// Whether addresses besides loopback ones are listened on although nothing is encrypted [default: false]
+    #[arg(long, value_name = "BOOL")]
+    allow_plain_http: Option<bool>,
     /// Slots of each CPU device: 2, or 1,1 for two devices [default: 2]
     #[arg(long, value_name = "SLOTS", value_parser = slots)]
     cpu_devices: Option<Slots>,
@@ -117,6 +124,8 @@ impl Serve {
         set(self.listen, &mut config.listen);
         set(self.tls_cert.map(Some), &mut config.tls_cert);
         set(self.tls_key.map(Some), &mut config.tls_key);
+        set(self.require_token, &mut config.require_token);
+        set(self.allow_plain_http, &mut config.allow_plain_http);
         set(self.cpu_devices.map(|slots| slots.0), &mut config.cpu_devices);
         set(self.threads, &mut config.threads);
         set(self.memory, &mut config.memory);

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::exit::{CliError, Exit};
 use crate::client::{Client, ClientError};
+use crate::tokens::Secret;
 
 /// Which daemon.
 #[derive(Debug, Args)]
@@ -20,15 +21,46 @@ pub struct Server {
         default_value = "http://127.0.0.1:8420"
     )]
     server: String,
+    #[command(flatten)]
+    credentials: Credentials,
+}
+
+/// What opens a daemon's door, and how one is told from another.
+#[derive(Debug, Args)]
+pub struct Credentials {
     /// By https, trust these certificates in PEM instead of those that the system trusts
     #[arg(long, env = "PROOFKEEP_CA", value_name = "FILE")]
     ca: Option<PathBuf>,
+    /// A file with the token that the daemon wants, as `proofkeep token add --out` writes it
+    #[arg(long, env = "PROOFKEEP_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// A client with that token, if there is one.
+    pub fn client(&self, server: &str) -> Result<Client, CliError> {
+        let client = Client::trusting(server, self.ca.as_deref())?;
+        let Some(path) = &self.token_file else {
+            return Ok(client);
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            CliError::failed("unreadable", format!("{} can't be read: {error}", path.display()))
+        })?;
+        let secret = Secret::parse(text.trim()).ok_or_else(|| {
+            let detail = format!(
+                "{}: expected a token, pk_ and 64 hexadecimal digits",
+                path.display()
+            );
+            CliError::failed("no-token", detail)
+        })?;
+        Ok(client.with_token(secret))
+    }
 }
 
 impl Server {
     /// A client of it.
     pub fn client(&self) -> Result<Client, CliError> {
-        Ok(Client::trusting(&self.server, self.ca.as_deref())?)
+        self.credentials.client(&self.server)
     }
 }
 
@@ -59,6 +91,7 @@ fn here(code: &str) -> Option<&'static str> {
     Some(match code {
         "unknown-circuit" => "proofkeep circuit ls, proofkeep circuit add",
         "unknown-job" => "proofkeep ls",
+        "token-missing" | "token-unknown" => "--token-file FILE, or PROOFKEEP_TOKEN_FILE",
         "name-taken" => "proofkeep circuit add --replace",
         _ => return None,
     })

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use ureq::http::Method;
 
@@ -50,6 +51,24 @@ impl Client {
         match answer.status().as_u16() {
             200..300 => Ok(true),
             404 => Ok(false),
+            // An answer to HEAD has no words of its own.
+            status @ (401 | 403 | 429) => Err(ClientError::Problem {
+                status,
+                code: match status {
+                    401 => "token-missing",
+                    403 => "scope",
+                    _ => "rate-limit",
+                }
+                .to_owned(),
+                detail: match status {
+                    401 => "the daemon wants a token that it knows",
+                    403 => "uploads need a token with the scope submit",
+                    _ => "the token is used more often than it allows; go on in a second",
+                }
+                .to_owned(),
+                retryable: status == 429,
+                body: Value::Null,
+            }),
             status => Err(ClientError::Strange {
                 server: self.server.clone(),
                 status,

@@ -1,10 +1,13 @@
-//! Who may ask. Until there are tokens the daemon serves loopback only, and what must be kept out is a web page in a
-//! browser on the same machine: it may send requests to loopback addresses, by name tricks (DNS rebinding) too.
+//! What must be kept out before anybody is asked for a token: a web page in a browser on the same machine, or on one from
+//! which the daemon can be reached. It may send requests to any address, by name tricks (DNS rebinding) too.
 //!
-//! * `Host` must be a loopback name or one in `allowed_hosts`; a rebound name is neither: 421.
+//! * `Host` must be a loopback name, the address that is listened on, or one in `allowed_hosts`; a rebound name is none of
+//!   them: 421.
 //! * `Origin`, which browsers send with every request that could change something, must be the daemon's own: 403.
 //! * `Sec-Fetch-Site`, where a browser sends it, must not say that another site asks for a change: 403.
 //! * A body needs its media type, and none of those that a form can send: 415. Resources see to that.
+
+use std::net::IpAddr;
 
 use proofkeep_engine::problem::Problem;
 use warp::http::header::{HOST, ORIGIN};
@@ -17,14 +20,16 @@ use super::problem::shown;
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     allowed_hosts: Vec<String>,
+    listen: IpAddr,
     scheme: &'static str,
 }
 
 impl Access {
-    /// Loopback names, and `allowed_hosts` (with or without a port), by `http` or `https`.
-    pub fn new(allowed_hosts: Vec<String>, scheme: &'static str) -> Self {
+    /// Loopback names, the address that is listened on, and `allowed_hosts` (with or without a port), by `http` or `https`.
+    pub fn new(allowed_hosts: Vec<String>, listen: IpAddr, scheme: &'static str) -> Self {
         Self {
             allowed_hosts,
+            listen,
             scheme,
         }
     }
@@ -63,14 +68,19 @@ impl Access {
         Ok(())
     }
 
+    /// An address can't be rebound; where every address is listened on, any of them may be this machine's.
+    fn is_our_address(&self, ip: IpAddr) -> bool {
+        ip.is_loopback() || self.listen.is_unspecified() || ip == self.listen
+    }
+
     fn is_ours(&self, host: &Authority) -> bool {
         let name = host.host();
         let loopback = name.eq_ignore_ascii_case("localhost")
             || name
                 .trim_start_matches('[')
                 .trim_end_matches(']')
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|ip| ip.is_loopback());
+                .parse::<IpAddr>()
+                .is_ok_and(|ip| self.is_our_address(ip));
         loopback
             || self.allowed_hosts.iter().any(|allowed| {
                 allowed.eq_ignore_ascii_case(name) || allowed.eq_ignore_ascii_case(host.as_str())
@@ -108,6 +118,7 @@ mod tests {
     fn check(method: Method, host: &'static str, headers: &[(&'static str, &'static str)]) -> u16 {
         let access = Access::new(
             vec!["proofs.example".to_owned(), "other.example:99".to_owned()],
+            IpAddr::from([10, 0, 0, 7]),
             "http",
         );
         let mut map = HeaderMap::new();
@@ -130,6 +141,7 @@ mod tests {
             "[::1]:8420",
             "proofs.example:8420",
             "other.example:99",
+            "10.0.0.7:8420",
         ] {
             assert_eq!(check(Method::GET, host, &[]), 200, "{host}");
         }
@@ -143,7 +155,7 @@ mod tests {
             assert_eq!(check(Method::GET, host, &[]), 421, "{host}");
         }
         assert_eq!(
-            Access::new(Vec::new(), "http")
+            Access::new(Vec::new(), IpAddr::from([0, 0, 0, 0]), "http")
                 .check(&Method::GET, None, &HeaderMap::new())
                 .unwrap_err()
                 .status,

@@ -11,7 +11,7 @@ use warp::http::StatusCode;
 use warp::http::header::{HeaderName, LINK, LOCATION};
 
 use super::answer::{Outcome, body, empty, json, with};
-use super::context::{ACTOR, Context};
+use super::context::Context;
 use super::prefer;
 use super::problem::{not_ready, shown};
 use super::request::Request;
@@ -28,7 +28,7 @@ pub(super) async fn put(context: &Context, request: &mut Request) -> Outcome {
     let name = request.param(0).to_owned();
     let registered = context
         .engine
-        .register_circuit(&name, body.into(), replace, ACTOR)
+        .register_circuit(&name, body.into(), replace, request.actor())
         .await?;
     let found = imported(context, registered.circuit.digest, wait.unwrap_or_default()).await?;
     let status = match found.state {
@@ -96,7 +96,10 @@ pub(super) async fn show(context: &Context, request: &mut Request) -> Outcome {
 /// Forgets a circuit.
 pub(super) async fn delete(context: &Context, request: &mut Request) -> Outcome {
     request.query(&[])?;
-    context.engine.remove_circuit(request.param(0), ACTOR).await?;
+    context
+        .engine
+        .remove_circuit(request.param(0), request.actor())
+        .await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
+use super::auth::Peer;
 use super::listener::{Accepted, Connection, Listener};
 use super::{answer, problem};
 
@@ -40,14 +41,14 @@ const REFUSED_WITHIN: Duration = Duration::from_secs(2);
 /// The system gives no descriptor: some are given back meanwhile.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(100);
 
-/// Serves until `end` is over, and then the requests that have begun.
+/// Serves each connection by what `service` makes for it until `end` is over, and then the requests that have begun.
 pub(super) async fn serve<S>(
     listener: Listener,
-    service: S,
+    service: impl Fn(Peer) -> S + Send,
     limits: Limits,
     end: impl Future<Output = ()> + Send,
 ) where
-    S: HttpService<Incoming, Error = Infallible> + Clone + Send + 'static,
+    S: HttpService<Incoming, Error = Infallible> + Send + 'static,
     S::Future: Send,
     S::ResBody: Send + 'static,
     <S::ResBody as Body>::Data: Send,
@@ -76,7 +77,8 @@ pub(super) async fn serve<S>(
             }
         };
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            let connection = one(accepted, service.clone(), limits.patience, ended.clone());
+            let service = service(accepted.peer());
+            let connection = one(accepted, service, limits.patience, ended.clone());
             open.spawn(async move {
                 connection.await;
                 drop(place);

@@ -1,5 +1,6 @@
 //! What every handler has at hand: the engine, and ways to read the store that keep no other request waiting.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,13 +12,11 @@ use proofkeep_store::view::{ReadError, View};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::auth::Guard;
 use super::connections::Limits;
 use super::health::STUCK;
 use super::problem::{internal, stuck, unreadable};
 use super::status::LastStatus;
-
-/// Who does what comes over HTTP, until there are tokens.
-pub(super) const ACTOR: &str = "local";
 
 /// Pruned jobs are remembered for at least this long.
 const REMEMBERED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
@@ -29,6 +28,10 @@ pub(crate) struct Settings {
     pub scheme: &'static str,
     /// Names that are answered besides loopback ones.
     pub allowed_hosts: Vec<String>,
+    /// Where it listens.
+    pub listen: IpAddr,
+    /// Nobody is let in without a token, also on this machine.
+    pub require_token: bool,
     /// The largest upload, in bytes.
     pub max_upload: u64,
     /// What connections may take.
@@ -43,6 +46,7 @@ pub(super) struct Context {
     pub engine: Arc<Engine>,
     pub settings: Arc<Settings>,
     pub last_status: Arc<LastStatus>,
+    pub guard: Arc<Guard>,
     /// `true` once the daemon stops: waits end, nothing new is taken.
     pub stopping: watch::Receiver<bool>,
 }

@@ -17,7 +17,7 @@ use warp::http::StatusCode;
 use warp::http::header::{ETAG, LINK, LOCATION};
 
 use super::answer::{Answer, Outcome, empty, json, with};
-use super::context::{ACTOR, Context};
+use super::context::Context;
 use super::problem::{malformed, proof_damaged};
 use super::query::{Query, wrong};
 use super::request::Request;
@@ -35,7 +35,7 @@ pub(super) async fn submit(context: &Context, request: &mut Request) -> Outcome 
     request.query(&[])?;
     let wait = prefer::wait(&request.headers)?;
     let asker = Asker {
-        actor: ACTOR.to_owned(),
+        actor: request.actor().to_owned(),
         idempotency_key: request.idempotency_key()?,
     };
     let body = request.json().await?;
@@ -86,7 +86,7 @@ pub(super) async fn cancel(context: &Context, request: &mut Request) -> Outcome 
     request.query(&[])?;
     let number = context.job(request.param(0)).await?;
     expect_no_fields(&request.optional_json().await?)?;
-    context.engine.cancel(id(request)?, ACTOR).await?;
+    context.engine.cancel(id(request)?, request.actor()).await?;
     after(context, request, number).await
 }
 
@@ -95,7 +95,10 @@ pub(super) async fn retry(context: &Context, request: &mut Request) -> Outcome {
     request.query(&[])?;
     let number = context.job(request.param(0)).await?;
     let body = request.optional_json().await?;
-    context.engine.retry(id(request)?, body.into(), ACTOR).await?;
+    context
+        .engine
+        .retry(id(request)?, body.into(), request.actor())
+        .await?;
     after(context, request, number).await
 }
 

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
+use super::auth::Peer;
 use super::tls::Tls;
 use crate::config::Listen;
 
@@ -35,9 +37,15 @@ pub(super) type Connection = Box<dyn Duplex>;
 pub(super) struct Accepted {
     stream: Connection,
     tls: Option<TlsAcceptor>,
+    peer: Peer,
 }
 
 impl Accepted {
+    /// Where it comes from.
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
     /// The connection, after TLS's handshake if there is one.
     pub async fn ready(self) -> io::Result<Connection> {
         match self.tls {
@@ -94,11 +102,39 @@ impl Listener {
         })
     }
 
+    /// What clients on this machine are told, who can't call an address that stands for all of them.
+    ///
+    /// # Errors
+    /// When the system doesn't say.
+    pub fn local_url(&self) -> io::Result<String> {
+        let Self::Tcp(listener, _) = self else {
+            return self.url();
+        };
+        let mut address = listener.local_addr()?;
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        Ok(format!("{}://{address}", self.scheme()))
+    }
+
+    /// The address that is listened on; loopback's for a socket in the file system.
+    ///
+    /// # Errors
+    /// When the system doesn't say.
+    pub fn ip(&self) -> io::Result<IpAddr> {
+        match self {
+            Self::Tcp(listener, _) => Ok(listener.local_addr()?.ip()),
+            Self::Unix(..) => Ok(Ipv4Addr::LOCALHOST.into()),
+        }
+    }
+
     /// The next connection.
     pub(super) async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(listener, tls) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, address) = listener.accept().await?;
                 // Answers are small; one that waits for another packet helps nobody.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection is slower than it could be");
@@ -106,11 +142,13 @@ impl Listener {
                 Ok(Accepted {
                     stream: Box::new(stream),
                     tls: tls.as_deref().map(Tls::acceptor),
+                    peer: Peer::of(address),
                 })
             }
             Self::Unix(listener, _) => Ok(Accepted {
                 stream: Box::new(listener.accept().await?.0),
                 tls: None,
+                peer: Peer::Local,
             }),
         }
     }

@@ -1,12 +1,13 @@
 //! The daemon over HTTP, by warp: one file a resource. A handler reads what came in, asks the engine or the store, and
 //! draws the answer; it decides nothing about jobs.
 //!
-//! 1. [`access`] lets a request in.
+//! 1. [`access`] lets a request in, [`auth`] says who sends it.
 //! 2. [`route`] finds its handler.
 //! 3. The handler's [`Outcome`](answer::Outcome) goes out; every error is a problem of [`problem`].
 
 mod access;
 mod answer;
+mod auth;
 mod backup;
 mod blobs;
 mod circuits;
@@ -29,6 +30,7 @@ mod request;
 mod route;
 mod status;
 mod tls;
+mod tokens;
 mod upload;
 mod verify;
 
@@ -37,6 +39,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use hyper::body::Incoming;
+use hyper::service::HttpService;
 use hyper_util::service::TowerToHyperService;
 use parking_lot::Mutex;
 use proofkeep_engine::problem::Problem;
@@ -47,8 +51,10 @@ use warp::http::Method;
 use warp::http::uri::Authority;
 use warp::{Filter, Rejection};
 
+use crate::tokens::Tokens;
 use access::Access;
 use answer::Answer;
+use auth::{Guard, Peer};
 pub(crate) use connections::Limits;
 use context::Context;
 pub(crate) use context::Settings;
@@ -75,17 +81,23 @@ pub(crate) struct Server {
     phase: Arc<Mutex<Phase>>,
     stopping: watch::Sender<bool>,
     access: Arc<Access>,
+    guard: Arc<Guard>,
     settings: Arc<Settings>,
     last_status: Arc<LastStatus>,
 }
 
 impl Server {
     /// A server that answers 503 until [`serve`](Self::serve) gives it an engine.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, tokens: Tokens) -> Self {
         Self {
             phase: Arc::new(Mutex::new(Phase::Starting)),
             stopping: watch::Sender::new(false),
-            access: Arc::new(Access::new(settings.allowed_hosts.clone(), settings.scheme)),
+            access: Arc::new(Access::new(
+                settings.allowed_hosts.clone(),
+                settings.listen,
+                settings.scheme,
+            )),
+            guard: Arc::new(Guard::new(tokens, settings.require_token)),
             settings: Arc::new(settings),
             last_status: Arc::default(),
         }
@@ -109,6 +121,22 @@ impl Server {
     /// Answers requests until `end` is over, and then those that have begun.
     pub async fn run(self, listener: Listener, end: impl Future<Output = ()> + Send + 'static) {
         let limits = self.settings.connections;
+        connections::serve(listener, move |peer| self.clone().service(peer), limits, end).await;
+    }
+
+    /// What answers the requests of one connection.
+    fn service(
+        self,
+        peer: Peer,
+    ) -> impl HttpService<
+        Incoming,
+        ResBody: hyper::body::Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
+                     + Send
+                     + 'static,
+        Error = Infallible,
+        Future: Send,
+    > + Send
+    + 'static {
         let server = self;
         let body = warp::body::stream().map(Body::new);
         let host = warp::host::optional()
@@ -130,20 +158,19 @@ impl Server {
             .then(
                 move |method: Method, path: String, query, headers, host: Option<Option<Authority>>, body| {
                     let request = Request::new(method, path, query, headers, body);
-                    server.clone().answer(request, host.flatten())
+                    server.clone().answer(request, peer, host.flatten())
                 },
             )
             .recover(|rejection: Rejection| async move {
                 tracing::error!(?rejection, "a request was not routed");
                 Ok::<_, Infallible>(answer::finished(problem::answer(&problem::internal(), "/")))
             });
-        let service = TowerToHyperService::new(warp::service(everything));
-        connections::serve(listener, service, limits, end).await;
+        TowerToHyperService::new(warp::service(everything))
     }
 
-    async fn answer(self, mut request: Request, host: Option<Authority>) -> Answer {
+    async fn answer(self, mut request: Request, peer: Peer, host: Option<Authority>) -> Answer {
         let path = request.path.clone();
-        let outcome = AssertUnwindSafe(self.dispatch(&mut request, host.as_ref()))
+        let outcome = AssertUnwindSafe(self.dispatch(&mut request, peer, host.as_ref()))
             .catch_unwind()
             .await;
         let answer = outcome.unwrap_or_else(|_| {
@@ -157,7 +184,7 @@ impl Server {
         answer::finished(answer)
     }
 
-    async fn dispatch(&self, request: &mut Request, host: Option<&Authority>) -> Answer {
+    async fn dispatch(&self, request: &mut Request, peer: Peer, host: Option<&Authority>) -> Answer {
         let path = request.path.clone();
         let refuse = |problem: &Problem| problem::answer(problem, &path);
         if let Err(problem) = self.access.check(&request.method, host, &request.headers) {
@@ -167,8 +194,15 @@ impl Server {
         if let Some(answer) = health::answer(&phase, &request.method, &path) {
             return answer;
         }
+        let caller = match self.guard.caller(peer, &request.headers) {
+            Ok(caller) => caller,
+            Err(problem) => return refuse(&problem),
+        };
         let (handler, params) = match route::find(&request.method, &path) {
-            Target::Found(handler, params) => (handler, params),
+            Target::Found(handler, scope, params) => match caller.check(scope) {
+                Ok(()) => (handler, params),
+                Err(problem) => return refuse(&problem),
+            },
             Target::OtherMethods(allowed) => {
                 return problem::method_not_allowed(&request.method, &path, &allowed);
             }
@@ -188,10 +222,12 @@ impl Server {
             return refuse(&problem::stuck(silent));
         }
         request.params = params;
+        request.set_caller(caller);
         let context = Context {
             engine,
             settings: Arc::clone(&self.settings),
             last_status: Arc::clone(&self.last_status),
+            guard: Arc::clone(&self.guard),
             stopping: self.stopping.subscribe(),
         };
         handler(&context, request)

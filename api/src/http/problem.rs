@@ -8,7 +8,7 @@ use proofkeep_engine::desk::job_damaged;
 use proofkeep_engine::problem::Problem;
 use proofkeep_store::view::ReadError;
 use serde_json::{Map, Value};
-use warp::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use warp::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use warp::http::{Method, Response, StatusCode};
 
 use super::answer::Answer;
@@ -28,7 +28,20 @@ pub(super) fn answer(problem: &Problem, path: &str) -> Answer {
     ) {
         headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
+    if let Some(challenge) = challenge(problem) {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    }
     answer
+}
+
+/// What a client that can get a token is to get (RFC 6750).
+fn challenge(problem: &Problem) -> Option<&'static str> {
+    match (problem.status, problem.code.as_str()) {
+        (401, "token-missing") => Some("Bearer realm=\"proofkeep\""),
+        (401, _) => Some("Bearer realm=\"proofkeep\", error=\"invalid_token\""),
+        (403, "scope") => Some("Bearer realm=\"proofkeep\", error=\"insufficient_scope\""),
+        _ => None,
+    }
 }
 
 fn status(problem: &Problem) -> StatusCode {

@@ -14,7 +14,7 @@ use warp::http::StatusCode;
 use warp::http::header::LOCATION;
 
 use super::answer::{Outcome, json, with};
-use super::context::{ACTOR, Context};
+use super::context::Context;
 use super::problem::{media_type, proof_damaged};
 use super::request::{MOST_JSON, Request};
 use super::upload::receive;
@@ -47,7 +47,7 @@ pub(super) async fn prove(context: &Context, request: &mut Request) -> Outcome {
         "inputs": [{ field: received.digest.to_string() }],
     });
     let asker = Asker {
-        actor: ACTOR.to_owned(),
+        actor: request.actor().to_owned(),
         idempotency_key,
     };
     let submitted = context.engine.submit(body.to_string().into(), asker).await?;

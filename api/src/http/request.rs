@@ -10,6 +10,7 @@ use proofkeep_formats::count;
 use warp::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use warp::http::{HeaderMap, Method};
 
+use super::auth::Caller;
 use super::problem::{malformed, media_type, too_large};
 use super::query::Query;
 
@@ -43,6 +44,8 @@ pub(super) struct Request {
     pub headers: HeaderMap,
     /// What stands for the `{…}` of the route, in order.
     pub params: Vec<String>,
+    /// Who asks.
+    caller: Option<Caller>,
     body: Body,
     /// The client was told to send the body, or sends it unasked.
     begun: bool,
@@ -57,9 +60,20 @@ impl Request {
             raw_query,
             headers,
             params: Vec::new(),
+            caller: None,
             body,
             begun,
         }
+    }
+
+    /// Notes who asks.
+    pub fn set_caller(&mut self, caller: Caller) {
+        self.caller = Some(caller);
+    }
+
+    /// What records and the journal call who asks.
+    pub fn actor(&self) -> &str {
+        self.caller.as_ref().map_or("nobody", Caller::actor)
     }
 
     /// The `place`-th part of the path that the route leaves open.

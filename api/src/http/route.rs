@@ -7,16 +7,17 @@ use super::answer::Outcome;
 use super::context::Context;
 use super::request::Request;
 use super::{
-    backup, blobs, circuits, events, jobs, params, partitions, percent, proofs, prove, status, verify,
+    backup, blobs, circuits, events, jobs, params, partitions, percent, proofs, prove, status, tokens, verify,
 };
+use crate::tokens::Scope;
 
 /// Answers one request.
 pub(super) type Handler = for<'a> fn(&'a Context, &'a mut Request) -> BoxFuture<'a, Outcome>;
 
 /// Where a path leads.
 pub(super) enum Target {
-    /// To a resource with this method.
-    Found(Handler, Vec<String>),
+    /// To a resource with this method, and what it needs.
+    Found(Handler, Scope, Vec<String>),
     /// To a resource without it; these are there.
     OtherMethods(Vec<Method>),
     /// Nowhere.
@@ -24,46 +25,51 @@ pub(super) enum Target {
 }
 
 macro_rules! routes {
-    ($($pattern:literal { $($method:ident $handler:path),+ $(,)? })*) => {
-        &[$(($pattern, &[$((stringify!($method), {
+    ($($pattern:literal { $($method:ident $scope:ident $handler:path),+ $(,)? })*) => {
+        &[$(($pattern, &[$((stringify!($method), Scope::$scope, {
             let handler: Handler = |context, request| Box::pin($handler(context, request));
             handler
         })),+])),*]
     };
 }
 
+/// A method of a resource, what a token must allow for it, and what answers.
+type Way = (&'static str, Scope, Handler);
+
 /// Every resource but those that answer while the daemon starts (`health`).
 #[rustfmt::skip]
-const ROUTES: &[(&str, &[(&str, Handler)])] = routes! {
-    "/status"                              { GET status::cuzk }
-    "/v1/status"                           { GET status::status }
-    "/v1/blobs"                            { POST blobs::post }
-    "/v1/blobs/{}"                         { HEAD blobs::head, PUT blobs::put }
-    "/v1/circuits"                         { GET circuits::list }
-    "/v1/circuits/{}"                      { GET circuits::show, PUT circuits::put, DELETE circuits::delete }
-    "/v1/circuits/{}/vk"                   { GET circuits::vk }
-    "/v1/circuits/{}/prove"                { POST prove::prove }
-    "/v1/admin/backup"                     { POST backup::backup }
-    "/v1/params"                           { GET params::list }
-    "/v1/params/{}"                        { GET params::show }
-    "/v1/params/{}/evict"                  { POST params::evict }
-    "/v1/params/{}/pin"                    { POST params::pin }
-    "/v1/params/{}/preload"                { POST params::preload }
-    "/v1/params/{}/unpin"                  { POST params::unpin }
-    "/v1/params/{}/verify"                 { POST params::verify }
-    "/v1/verify"                           { POST verify::verify }
-    "/v1/jobs"                             { GET jobs::list, POST jobs::submit }
-    "/v1/jobs/{}"                          { GET jobs::show }
-    "/v1/jobs/{}/cancel"                   { POST jobs::cancel }
-    "/v1/jobs/{}/retry"                    { POST jobs::retry }
-    "/v1/jobs/{}/events"                   { GET events::of_job }
-    "/v1/jobs/{}/partitions"               { GET partitions::list }
-    "/v1/jobs/{}/partitions/{}"            { GET partitions::show }
-    "/v1/jobs/{}/partitions/{}/proof"      { GET partitions::proof }
-    "/v1/jobs/{}/partitions/{}/public"     { GET partitions::public }
-    "/v1/jobs/{}/proof"                    { GET proofs::proof }
-    "/v1/jobs/{}/public"                   { GET proofs::public }
-    "/v1/jobs/{}/results"                  { GET proofs::results }
+const ROUTES: &[(&str, &[Way])] = routes! {
+    "/status"                              { GET Read status::cuzk }
+    "/v1/status"                           { GET Read status::status }
+    "/v1/blobs"                            { POST Submit blobs::post }
+    "/v1/blobs/{}"                         { HEAD Submit blobs::head, PUT Submit blobs::put }
+    "/v1/circuits"                         { GET Read circuits::list }
+    "/v1/circuits/{}"                      { GET Read circuits::show, PUT Admin circuits::put, DELETE Admin circuits::delete }
+    "/v1/circuits/{}/vk"                   { GET Read circuits::vk }
+    "/v1/circuits/{}/prove"                { POST Submit prove::prove }
+    "/v1/admin/backup"                     { POST Admin backup::backup }
+    "/v1/tokens"                           { GET Admin tokens::list, POST Admin tokens::add }
+    "/v1/tokens/{}"                        { DELETE Admin tokens::remove }
+    "/v1/params"                           { GET Read params::list }
+    "/v1/params/{}"                        { GET Read params::show }
+    "/v1/params/{}/evict"                  { POST Admin params::evict }
+    "/v1/params/{}/pin"                    { POST Admin params::pin }
+    "/v1/params/{}/preload"                { POST Admin params::preload }
+    "/v1/params/{}/unpin"                  { POST Admin params::unpin }
+    "/v1/params/{}/verify"                 { POST Admin params::verify }
+    "/v1/verify"                           { POST Read verify::verify }
+    "/v1/jobs"                             { GET Read jobs::list, POST Submit jobs::submit }
+    "/v1/jobs/{}"                          { GET Read jobs::show }
+    "/v1/jobs/{}/cancel"                   { POST Submit jobs::cancel }
+    "/v1/jobs/{}/retry"                    { POST Submit jobs::retry }
+    "/v1/jobs/{}/events"                   { GET Read events::of_job }
+    "/v1/jobs/{}/partitions"               { GET Read partitions::list }
+    "/v1/jobs/{}/partitions/{}"            { GET Read partitions::show }
+    "/v1/jobs/{}/partitions/{}/proof"      { GET Read partitions::proof }
+    "/v1/jobs/{}/partitions/{}/public"     { GET Read partitions::public }
+    "/v1/jobs/{}/proof"                    { GET Read proofs::proof }
+    "/v1/jobs/{}/public"                   { GET Read proofs::public }
+    "/v1/jobs/{}/results"                  { GET Read proofs::results }
 };
 
 /// Finds the way for a request.
@@ -72,21 +78,21 @@ pub(super) fn find(method: &Method, path: &str) -> Target {
         let Some(params) = matches(pattern, path) else {
             continue;
         };
-        let named = |name: &str| methods.iter().find(|(method, _)| *method == name);
+        let named = |name: &str| methods.iter().find(|(method, ..)| *method == name);
         // What can be read can be asked for its headers alone.
         let found = named(method.as_str()).or_else(|| named("GET").filter(|_| *method == Method::HEAD));
         return match found {
-            Some((_, handler)) => Target::Found(*handler, params),
+            Some((_, scope, handler)) => Target::Found(*handler, *scope, params),
             None => Target::OtherMethods(allowed(methods)),
         };
     }
     Target::Nothing
 }
 
-fn allowed(methods: &[(&str, Handler)]) -> Vec<Method> {
+fn allowed(methods: &[Way]) -> Vec<Method> {
     let mut allowed: Vec<Method> = methods
         .iter()
-        .filter_map(|(method, _)| method.parse().ok())
+        .filter_map(|(method, ..)| method.parse().ok())
         .collect();
     if allowed.contains(&Method::GET) && !allowed.contains(&Method::HEAD) {
         allowed.push(Method::HEAD);
@@ -116,7 +122,7 @@ mod tests {
 
     fn target(method: Method, path: &str) -> String {
         match find(&method, path) {
-            Target::Found(_, params) => format!("found {}", params.join(" ")),
+            Target::Found(_, _, params) => format!("found {}", params.join(" ")),
             Target::OtherMethods(methods) => methods.iter().map(Method::as_str).collect::<Vec<_>>().join(","),
             Target::Nothing => "nothing".to_owned(),
         }

@@ -246,6 +246,8 @@ mod tests {
 
     use super::*;
     use crate::http::Settings;
+    use crate::http::auth::Guard;
+    use crate::tokens::Tokens;
 
     /// R16: who holds the store's lock holds up no status page. (The worker process that the engine starts is this test
     /// binary again, which doesn't know what to do with that and ends; nothing here needs it.)
@@ -259,6 +261,8 @@ mod tests {
         let settings = Settings {
             scheme: "http",
             allowed_hosts: Vec::new(),
+            listen: std::net::Ipv4Addr::LOCALHOST.into(),
+            require_token: false,
             max_upload: 0,
             connections: crate::http::Limits {
                 most: 1,
@@ -266,10 +270,12 @@ mod tests {
             },
             test_build: true,
         };
+        let tokens = Tokens::load(directory.path()).unwrap();
         let context = Context {
             engine: Arc::new(engine),
             settings: Arc::new(settings),
             last_status: Arc::default(),
+            guard: Arc::new(Guard::new(tokens, false)),
             stopping: watch::channel(false).1,
         };
         let (first, stale) = picture(&context).await.unwrap();

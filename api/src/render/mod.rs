@@ -10,6 +10,7 @@ pub(crate) mod partition;
 pub(crate) mod proof;
 pub(crate) mod status;
 pub(crate) mod time;
+pub(crate) mod token;
 
 use proofkeep_store::query::Counted;
 use proofkeep_store::records::Failure;
