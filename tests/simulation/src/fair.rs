@@ -1,20 +1,23 @@
 //! What is promised of the scheduler, checked on each of its decisions against the queue itself, not against the
 //! scheduler's own view of it: nobody is overtaken for memory, and nothing idles while the head of the queue could run.
 
-use proofkeep_engine::budget::{Accounts, Ask, TicketFor};
+use proofkeep_engine::budget::{Accounts, Ask, AskedKey, TicketFor};
 use proofkeep_engine::schedule::{Decision, DeviceNow, Snapshot};
-use proofkeep_store::ids::{Digest, JobNumber, ProcessId};
+use proofkeep_store::ids::{JobNumber, ProcessId};
 use proofkeep_store::keys;
 use proofkeep_store::query::{self, ReadyEntry};
 use proofkeep_store::records::{CircuitState, Partition, PartitionState, Priority};
 use proofkeep_store::view::{MemoryView, ReadError, record};
+
+/// Of partitions that ask for more, one is ahead of a slot of the processor and not two.
+const LARGE: u64 = 256 << 20;
 
 /// A ready partition that nothing but room keeps from running.
 struct Candidate {
     entry: ReadyEntry,
     attempt: u32,
     bytes: u64,
-    key: Option<(Digest, u64)>,
+    key: Option<AskedKey>,
     alone: bool,
 }
 
@@ -49,16 +52,18 @@ fn candidates(view: &MemoryView, budget: u64) -> Result<Vec<Candidate>, ReadErro
         let key = match job.circuit {
             None => None,
             Some(digest) => match query::circuit(view, digest)? {
-                Some(circuit) if circuit.state == CircuitState::Ready => {
-                    Some((digest, circuit.facts.key_bytes))
-                }
+                Some(circuit) if circuit.state == CircuitState::Ready => Some(AskedKey {
+                    key: digest,
+                    bytes: circuit.facts.key_bytes,
+                    private: false,
+                }),
                 _ => continue,
             },
         };
         let Some(partition) = record::<Partition>(view, &keys::partition(entry.job, entry.partition))? else {
             continue;
         };
-        if job.ticket_bytes + key.map_or(0, |(_, bytes)| bytes) <= budget {
+        if job.ticket_bytes + key.map_or(0, |key| key.bytes) <= budget {
             found.push(Candidate {
                 entry,
                 attempt: partition.attempts + 1,
@@ -134,7 +139,7 @@ fn head(
     }
     for device in &seen.devices {
         let Some(process) = device.process else { continue };
-        if !takes(device, process, head.alone, seen, decisions) {
+        if !takes(device, process, head, seen, decisions) {
             continue;
         }
         let of = TicketFor::Attempt {
@@ -171,7 +176,7 @@ fn head(
 fn takes(
     device: &DeviceNow,
     process: ProcessId,
-    alone: bool,
+    head: &Candidate,
     seen: &Snapshot,
     decisions: &[Decision],
 ) -> bool {
@@ -186,7 +191,9 @@ fn takes(
         .iter()
         .filter(|decision| decision.ticket().is_some_and(|ask| ask.process == process))
         .collect();
-    let room = ahead.count() + started.len() < 2 * device.slots as usize;
+    let few = head.bytes > LARGE && device.name.starts_with("cpu:");
+    let most = if few { 1 } else { 2 } * device.slots as usize;
+    let room = ahead.count() + started.len() < most;
     let loner = here.iter().any(|open| open.alone);
     let empty = here.is_empty() && started.is_empty() && !seen.importing.contains(&process);
     // One that was started here just now may be alone; then nobody can be added, and it isn't known here.
@@ -194,5 +201,5 @@ fn takes(
         .iter()
         .any(|decision| matches!(decision, Decision::SynthStart { .. }))
         && here.is_empty();
-    room && !loner && !unknown && (!alone || empty)
+    room && !loner && !unknown && (!head.alone || empty)
 }
