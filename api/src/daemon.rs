@@ -98,7 +98,11 @@ impl From<OpenError> for DaemonError {
 
 impl From<TokenError> for DaemonError {
     fn from(error: TokenError) -> Self {
-        Self::Tokens(error.to_string(), error.code())
+        let text = match &error {
+            TokenError::Io { .. } => format!("{error}; then start again"),
+            _ => error.to_string(),
+        };
+        Self::Tokens(text, error.code())
     }
 }
 

@@ -445,6 +445,13 @@ fn a_list_of_tokens_that_is_damaged_ends_the_start_and_lets_nobody_in() {
     assert!(failed.stderr.contains("tokens-damaged"), "{}", failed.stderr);
     let listed = desk.token(&["ls"]).expect(1);
     assert!(listed.stderr.contains("tokens-damaged"), "{}", listed.stderr);
+    // One that can't be read at all: a directory is in its place.
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let failed = Launch::new(&desk.data()).try_start().unwrap_err();
+    for part in [file.to_str().unwrap(), "Is a directory", "then start again"] {
+        assert!(failed.stderr.contains(part), "{part}: {}", failed.stderr);
+    }
 }
 
 fn damage(file: &Path) {

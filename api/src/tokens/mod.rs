@@ -106,7 +106,11 @@ pub(crate) enum TokenError {
     #[error("the system gives no random bytes: {0}")]
     Random(String),
     /// The file can't be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error(
+        "{}, which keeps the tokens, can't be read or written: {source}; see that the disk works and has room, and that the \
+         file is yours",
+        path.display()
+    )]
     Io {
         /// Which file.
         path: PathBuf,
