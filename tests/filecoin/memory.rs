@@ -9,7 +9,7 @@ use proofkeep_filecoin::sector::size_name;
 use proofkeep_tests::harness::{Daemon, Launch};
 use serde_json::{Map, Value, json};
 
-use super::support::{generate, json_fixture, launch, parameters, sample, succeeded};
+use super::support::{json_fixture, launch, parameters, sample, succeeded};
 
 const GIB: u64 = 1 << 30;
 
@@ -130,7 +130,7 @@ fn the_counts_are_those_of_the_parameter_files() {
 /// What a PoRep of so many partitions took: the worker process at most, and the most that was granted at once.
 fn took(partitions: u8) -> (u64, u64) {
     let partitions = partitions.to_string();
-    generate(parameters(), "porep-c2", &["--partitions", &partitions]);
+    // The parameters don't depend on how many there are, and other tests use them: none are made here.
     let (mut request, proof) = sample("porep-c2", "2KiB", &["--partitions", &partitions]);
     let data = tempfile::tempdir().unwrap();
     let daemon = launch(data.path(), parameters())
