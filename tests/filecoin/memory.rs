@@ -172,7 +172,7 @@ fn five_partitions_take_no_more_memory_than_two_and_no_more_than_was_granted() {
     );
     let many = setting("PROOFKEEP_FILECOIN_PARTITIONS", 5);
     let (five, granted) = took(many);
-    println!("2 partitions: {two} bytes; {many}: {five}, granted {granted}");
+    eprintln!("2 partitions: {two} bytes; {many}: {five}, granted {granted}");
     assert!(
         five <= granted,
         "{many} partitions took {five} bytes, granted were {granted}"
